@@ -1,0 +1,1 @@
+"""The process: configuration, watching, walking, planning, the one worker, the schedule, the interfaces."""
