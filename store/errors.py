@@ -11,6 +11,10 @@ class LockedError(StoreError):
     """Another daemon holds the state folder."""
 
 
+class InterruptedCommitError(Exception):
+    """A commit was asked to stop before it changed anything; the vectors made so far are kept."""
+
+
 class ModelError(Exception):
     """The embedding model cannot be loaded."""
 
@@ -25,3 +29,11 @@ class FilterError(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class DamagedError(StoreError):
+    """A part of the store on disk (vector index, catalog, vector cache) is damaged: it must be set aside and rebuilt."""
+
+
+class PlaceNotFoundError(LookupError):
+    """Not indexed, or not visible to who asks: the same answer for both."""
