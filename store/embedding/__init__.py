@@ -1,0 +1,1 @@
+"""Texts to vectors: where the model is, what it is, and the model itself."""
