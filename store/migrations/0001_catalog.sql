@@ -12,6 +12,8 @@ CREATE TABLE generation (
     dimension  INTEGER NOT NULL,
     collection TEXT NOT NULL UNIQUE,        -- name in the vector index
     state      TEXT NOT NULL CHECK (state IN ('building', 'live', 'retired')),
+    lexical    TEXT NOT NULL,               -- fingerprint of the tokenizer its lexical table was built with
+    epoch      INTEGER NOT NULL DEFAULT 0,  -- when retired: queries that began before it may still need it
     created_ns INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX generation_one_live ON generation (state) WHERE state = 'live';
@@ -48,7 +50,8 @@ CREATE TABLE file (
     UNIQUE (generation, root, path)
 ) STRICT;
 CREATE INDEX file_by_content ON file (generation, content_hash);
-CREATE INDEX file_not_indexed ON file (generation, state) WHERE state <> 'indexed';
+CREATE INDEX file_not_indexed ON file (generation, state, id) WHERE state <> 'indexed';
+CREATE INDEX file_retry ON file (generation, retry_at_ns) WHERE retry_at_ns IS NOT NULL;
 
 -- canonical texts of formats whose bytes are not the text
 CREATE TABLE file_text (
@@ -100,15 +103,19 @@ CREATE TABLE chunk (
     tokens        INTEGER NOT NULL,
     parent        TEXT,
     text_hash     BLOB NOT NULL,            -- hash of the embedded text: the key in the vector cache
+    vector        INTEGER NOT NULL CHECK (vector IN (0, 1, 2)),
+                                            -- its row in the vector index: 0 to be written, 1 there, 2 blank: has none
     UNIQUE (generation, id)
 ) STRICT;
 CREATE INDEX chunk_by_file ON chunk (file_id, ordinal);
 CREATE INDEX chunk_by_text ON chunk (text_hash);
+CREATE INDEX chunk_without_row ON chunk (generation, rowid) WHERE vector = 0;
 
 -- an id that may be in the vector index and must not be
 CREATE TABLE pending (
     generation INTEGER NOT NULL,
     id         TEXT NOT NULL,
+    epoch      INTEGER NOT NULL,            -- queries that began before it may still need the row
     PRIMARY KEY (generation, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -136,3 +143,5 @@ CREATE TRIGGER file_tally_update AFTER UPDATE OF state, chunk_count, root, gener
     INSERT INTO tally VALUES (NEW.generation, NEW.root, NEW.state, 1, NEW.chunk_count)
     ON CONFLICT DO UPDATE SET files = files + 1, chunks = chunks + excluded.chunks;
 END;
+
+-- The lexical tables are made with their generation: lexical_<id>, FTS5 without content, rowid = chunk.rowid.

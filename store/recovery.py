@@ -1,0 +1,252 @@
+"""Start-up and repair: whatever state a kill, a lost disk or a restored backup left, the index equals the
+catalog.
+
+What must stay true: the catalog decides which ids are live. Rows that the vector index lacks are written
+again from the vector cache without embedding; files whose vectors are lost are marked to be indexed again;
+a damaged database or index is set aside, never deleted, and a person is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from ragd.store.diff import row_metadata
+from ragd.store.errors import DamagedError
+from ragd.store.rows import CHUNK_SELECT, ChunkRow, chunk_row
+from ragd.store.sqlite import Connection, Database, batches, marks, migrations_of, set_aside
+from ragd.store.types import Generation, VectorIndex, VectorRow
+from ragd.store.vector_cache import ModelVectors
+
+_PAGE = 500
+_IDS_A_PAGE = 5_000
+_CHECKED_BYTES = 512 * 1024 * 1024
+"""A catalog up to this size is read through after an unclean stop (about a second)."""
+
+
+@runtime_checkable
+class RepairableIndex(Protocol):
+    """A vector index that keeps files which can be damaged."""
+
+    def check(self, collection: str, expected: int | None = None, *, vectors: bool = False) -> list[str]:
+        """What is wrong with the collection; `vectors`: read every vector."""
+
+    def set_aside(self, reason: str) -> Path:
+        """Move its files away, say where to, and go on with an empty index."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What was out of step between one generation and its collection. Without repair nothing is changed."""
+
+    missing: int = 0
+    """Live chunks whose row in the vector index is not there or was not certain."""
+    rewritten: int = 0
+    extra: int = 0
+    """Rows in the vector index that belong to no live chunk."""
+    lost_files: list[tuple[str, bytes]] = field(default_factory=list)
+    """Files with a chunk that has no vector anywhere: marked to be indexed again."""
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing or self.extra)
+
+
+def open_catalog(path: Path, cache_path: Path, stamp: str) -> tuple[Database, list[str]]:
+    """The catalog and what a person should know. A damaged one is set aside and an empty one takes its
+    place."""
+    problems: list[str] = []
+    if cache_path.exists() and (not path.exists() or path.stat().st_size == 0):
+        # The cache is made after the catalog, so there was one: it is lost, not new.
+        if path.exists():
+            set_aside(path, stamp)
+        problems.append("the catalog was lost; all files are indexed again (texts keep their vectors)")
+    try:
+        database = Database(path, migrations_of("catalog"))
+        damage = None if _is_sound(database) else "it did not pass its check"
+        if damage:
+            database.close()
+    except DamagedError as error:
+        damage = str(error)
+    if damage:
+        target = set_aside(path, stamp)
+        problems.append(
+            f"the catalog was damaged ({damage}) and set aside as {target}; all files are indexed again"
+            " (texts keep their vectors)"
+        )
+        database = Database(path, migrations_of("catalog"))
+    return database, problems
+
+
+def _is_sound(database: Database) -> bool:
+    """Quick after a clean stop; else SQLite's own check unless the file is very large."""
+    try:
+        with database.read() as link:
+            is_clean = link.execute("SELECT 1 FROM meta WHERE key = 'clean_stop'").fetchone() is not None
+            for table in ("generation", "file", "chunk", "pending", "tally"):
+                link.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
+    except DamagedError:
+        return False
+    if database.damage_was_seen:
+        if not database.sound():
+            return False
+        database.forget_damage()
+        return True
+    return is_clean or database.path.stat().st_size > _CHECKED_BYTES or database.sound()
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """Changes whenever a file in the folder was written; "" when there is no folder."""
+    if not folder.is_dir():
+        return ""
+    digest = blake2b(digest_size=16)
+    for file in sorted(folder.rglob("*")):
+        stat = file.lstat()
+        if not file.is_dir():
+            line = f"{file.relative_to(folder)}\0{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ino}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def compare(
+    catalog: Database,
+    index: VectorIndex,
+    generation: Generation,
+    vectors: ModelVectors,
+    *,
+    documents: bool,
+    repair: bool,
+    vectors_too: bool,
+) -> Comparison:
+    """Compare a collection with the live chunks, by id, in pages; with `repair`, make it equal.
+
+    `vectors_too`: rows can all be there and vectors be missing, so every vector is read; DamagedError if
+    so. Ids that are pending are left to their queries. For the one writing thread.
+    """
+    result = Comparison()
+    index.create(generation.collection, generation.dimension)
+    if vectors_too and isinstance(index, RepairableIndex):
+        problems = index.check(generation.collection, vectors=True)
+        if problems:
+            raise DamagedError("; ".join(problems))
+    with catalog.scratch() as link:
+        if repair and not _expected(link, generation) and index.count(generation.collection):
+            # Nothing of it is wanted: a new collection is better than tombstones for every row.
+            result.extra = index.count(generation.collection)
+            index.drop(generation.collection)
+            index.create(generation.collection, generation.dimension)
+        _note_ids(link, index, generation)
+        for ids in _extra(link, generation):
+            result.extra += len(ids)
+            if repair:
+                index.delete(generation.collection, ids)
+        for chunks in _missing(link, generation):
+            result.missing += len(chunks)
+            if repair:
+                _write_again(catalog, index, generation, vectors, chunks, documents, result)
+    return result
+
+
+def _expected(link: Connection, generation: Generation) -> bool:
+    row = link.execute("SELECT 1 FROM chunk WHERE generation = ? LIMIT 1", (generation.id,)).fetchone()
+    return row is not None
+
+
+def _note_ids(link: Connection, index: VectorIndex, generation: Generation) -> None:
+    """Every id of the collection into a temporary table: a million of them need no memory."""
+    link.execute("CREATE TEMP TABLE noted (id TEXT PRIMARY KEY) WITHOUT ROWID")
+    page: list[tuple[str]] = []
+    for key in index.ids(generation.collection):
+        page.append((key,))
+        if len(page) == _IDS_A_PAGE:
+            _note(link, page)
+            page = []
+    _note(link, page)
+
+
+def _note(link: Connection, page: list[tuple[str]]) -> None:
+    link.execute("BEGIN")
+    link.executemany("INSERT OR IGNORE INTO temp.noted VALUES (?)", page)
+    link.execute("COMMIT")
+
+
+def _extra(link: Connection, generation: Generation) -> Iterator[list[str]]:
+    after = ""
+    while True:
+        rows = link.execute(
+            "SELECT id FROM temp.noted WHERE id > ?"
+            " AND id NOT IN (SELECT id FROM chunk WHERE generation = ? AND vector <> 2)"
+            " AND id NOT IN (SELECT id FROM pending WHERE generation = ?) ORDER BY id LIMIT ?",
+            (after, generation.id, generation.id, _PAGE),
+        ).fetchall()
+        if not rows:
+            return
+        ids = [str(row[0]) for row in rows]
+        yield ids
+        after = ids[-1]
+
+
+def _missing(link: Connection, generation: Generation) -> Iterator[list[ChunkRow]]:
+    after = 0
+    while True:
+        rows = link.execute(
+            CHUNK_SELECT + " WHERE chunk.generation = ? AND chunk.rowid > ? AND chunk.vector <> 2"
+            " AND (chunk.vector = 0 OR NOT EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id))"
+            " ORDER BY chunk.rowid LIMIT ?",
+            (generation.id, after, _PAGE),
+        ).fetchall()
+        if not rows:
+            return
+        chunks = [chunk_row(row) for row in rows]
+        yield chunks
+        after = chunks[-1].rowid
+
+
+def _write_again(
+    catalog: Database,
+    index: VectorIndex,
+    generation: Generation,
+    vectors: ModelVectors,
+    chunks: list[ChunkRow],
+    documents: bool,
+    result: Comparison,
+) -> None:
+    found = vectors.get_many([chunk.text_hash for chunk in chunks])
+    here = [chunk for chunk in chunks if chunk.text_hash in found]
+    lost = [chunk for chunk in chunks if chunk.text_hash not in found]
+    index.upsert(
+        generation.collection,
+        [
+            VectorRow(
+                chunk.id,
+                found[chunk.text_hash],
+                row_metadata(chunk.root, chunk.path, chunk.type, chunk.kind, chunk.title, chunk.section),
+                chunk.embedded_text if documents else None,
+            )
+            for chunk in here
+        ],
+    )
+    with catalog.write(durable=False) as link:
+        for state, group in ((1, here), (0, lost)):
+            link.executemany(
+                "UPDATE chunk SET vector = ? WHERE rowid = ?", [(state, chunk.rowid) for chunk in group]
+            )
+        # An empty recipe is no file's recipe: the plan indexes the file again.
+        file_ids = sorted({chunk.file_id for chunk in lost})
+        for batch in batches(file_ids):
+            link.execute(f"UPDATE file SET recipe = '', trusted = 0 WHERE id IN ({marks(len(batch))})", batch)
+    result.rewritten += len(here)
+    result.lost_files += sorted(
+        {(chunk.root, chunk.path) for chunk in lost} - set(result.lost_files[-_PAGE:])
+    )
+
+
+def drop_unknown(index: VectorIndex, known: set[str], prefix: str) -> int:
+    """Drop collections with this prefix that no generation has: a lost catalog left them behind."""
+    unknown = [name for name in index.collections() if name.startswith(prefix) and name not in known]
+    for name in unknown:
+        index.drop(name)
+    return len(unknown)

@@ -1,0 +1,334 @@
+"""The store as the daemon holds it: catalog, vector cache, vector index, generations and the commit
+protocol together.
+
+What must stay true: everything that writes goes through here, one writer at a time; readers get snapshots
+and are never in its way. The vector index is opened when it is first needed, and after an unclean stop it
+is checked first.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragd.store import generations, lexical_table, recovery
+from ragd.store.catalog import Catalog
+from ragd.store.commit import Committer
+from ragd.store.epochs import Epochs
+from ragd.store.errors import DamagedError, StoreError
+from ragd.store.filling import Pace
+from ragd.store.recovery import Comparison, RepairableIndex
+from ragd.store.snapshot import Snapshot
+from ragd.store.sqlite import private_folder
+from ragd.store.types import (
+    Change,
+    CommitOutcome,
+    Embedder,
+    ForgetFile,
+    Generation,
+    ModelIdentity,
+    VectorIndex,
+)
+from ragd.store.vector_cache import VectorCache
+
+CATALOG_FILE = "catalog.sqlite3"
+CACHE_FILE = "vectors.sqlite3"
+_CLEAN_STOP = "clean_stop"
+
+
+def _no_step(_: str) -> None:
+    return None
+
+
+class Store:
+    """Open it while holding the lock on the state folder. Reads from any thread; writes wait for each
+    other."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        identity: ModelIdentity,
+        index_factory: Callable[[], VectorIndex],
+        pace: Pace,
+        index_path: Path | None = None,
+        index_is_private: bool = True,
+        documents: bool = False,
+        clock_ns: Callable[[], int] = time.time_ns,
+        steps: Callable[[str], None] = _no_step,
+    ) -> None:
+        """Open catalog and cache and settle the generations; the vector index stays closed.
+
+        `index_path` is the folder of the index, whose files tell whether it is as it was at the last clean
+        stop; None: it is always compared at start. `index_is_private`: nobody else has collections in it.
+        `steps` is called with a name after each durable step. Raises StoreError.
+        """
+        self.identity = identity
+        self._index_factory = index_factory
+        self._index_path = index_path
+        self._index_is_private = index_is_private
+        self._documents = documents
+        self._clock_ns = clock_ns
+        self._steps = steps
+        self._index: VectorIndex | None = None
+        self._index_lock = threading.RLock()
+        self._writing = threading.RLock()
+        self._is_settled = False
+        self._closed = False
+        self.epochs = Epochs()
+        private_folder(state_dir)
+        self._database, self._problems = recovery.open_catalog(
+            state_dir / CATALOG_FILE, state_dir / CACHE_FILE, self._stamp()
+        )
+        self.catalog = Catalog(self._database)
+        self.cache = VectorCache(state_dir / CACHE_FILE, self._stamp)
+        self._committer = Committer(
+            self._database,
+            self.cache,
+            lambda: self.index,
+            self.epochs,
+            pace,
+            documents=documents,
+            clock_ns=clock_ns,
+            steps=steps,
+        )
+        self.installation = self._installation()
+        self._forget_epochs()
+        self._rebuild_lexical_tables()
+        self._generations = generations.settle(
+            self._database, identity, self.installation, epochs=self.epochs, now_ns=clock_ns()
+        )
+
+    # --- what is there
+
+    @property
+    def problems(self) -> list[str]:
+        """What a person should know since this was opened: things set aside, lost, rebuilt."""
+        return [*self._problems, *self.cache.problems]
+
+    @property
+    def live(self) -> Generation:
+        """The generation that answers."""
+        return self._generations.live
+
+    @property
+    def building(self) -> Generation | None:
+        """The generation of a changed model, while it is being filled."""
+        return self._generations.building
+
+    @property
+    def target(self) -> Generation:
+        """The generation that files are indexed into: the building one, else the live one."""
+        return self._generations.target
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """For one query: open it before asking the vector index, keep it until the last look at both."""
+        with self.epochs.query(), self._database.read() as link:
+            yield Snapshot(link)
+
+    @property
+    def index(self) -> VectorIndex:
+        """The vector index, opened at first need. Before that the mark of a clean stop goes."""
+        with self._index_lock:
+            if self._index is None:
+                if self._closed:
+                    raise StoreError("the store is closed")
+                self.catalog.set_meta(_CLEAN_STOP, None)
+                self._index = self._index_factory()
+            return self._index
+
+    @property
+    def index_is_ready(self) -> bool:
+        """False until `recover` has found or made it equal to the catalog; dense answers may lack hits
+        before."""
+        return self._is_settled
+
+    # --- writing
+
+    def commit(self, changes: Sequence[Change], embedder: Embedder | None) -> CommitOutcome:
+        """Make the changes durable in the target generation, in one run of the protocol (commit.py).
+
+        While a generation is being built, files that are gone also leave the live one. Repeating is harmless.
+        """
+        with self._writing:
+            self.recover()
+            building = self._generations.building
+            gone = [change for change in changes if isinstance(change, ForgetFile)]
+            try:
+                if building is not None and gone:
+                    self._committer.commit(self._generations.live, gone, None)
+                return self._committer.commit(self._generations.target, changes, embedder)
+            except StoreError:
+                self._is_settled = False  # whatever happened, compare before the next commit
+                raise
+
+    def drain(self) -> bool:
+        """Delete what no query needs any more: replaced rows, retired generations, a bounded piece of them
+        a call. True when nothing is left; call it when there is nothing else to do."""
+        with self._writing:
+            self.recover()
+            done = self._committer.drain()
+            for generation in generations.retired(self._database, self.epochs.safe):
+                self.index.drop(generation.collection)
+                self._steps("dropped")
+                if not generations.remove_some(self._database, generation):
+                    return False
+                self._steps("removed")
+            return done and not generations.retired(self._database, 2**62)
+
+    def forget_root(self, root: str, limit: int = 500) -> int:
+        """Forget up to `limit` files of a root that is no longer configured; call until it returns 0."""
+        with self._writing:
+            self.recover()
+            forgotten = 0
+            for generation in filter(None, (self._generations.live, self._generations.building)):
+                paths = self.catalog.paths(generation.id, root, limit)
+                self._committer.commit(generation, [ForgetFile(root, path) for path in paths], None)
+                forgotten += len(paths)
+            return forgotten
+
+    def finish_building(self) -> bool:
+        """Every file is in the building generation: verify it and let it answer. False when rows were lost
+        and files are to be indexed again first; then walk, plan and commit, and call this again."""
+        with self._writing:
+            building = self._generations.building
+            if building is None:
+                return True
+            self.recover()
+            self._committer.drain()
+            if self._compare(building, repair=True).lost_files:
+                return False
+            self._generations = generations.make_live(self._database, building, epochs=self.epochs)
+            self._steps("live")
+            return True
+
+    # --- start, check, stop
+
+    def recover(self) -> list[str]:
+        """Make the vector index equal to the catalog. Nothing to do and no index opened after a clean stop.
+
+        Idempotent; every writing call makes sure of it. Returns what a person should know. A damaged index is
+        set aside once and rebuilt. Raises StoreError when it cannot be reached or rebuilt.
+        """
+        with self._writing:
+            if self._is_settled:
+                return []
+            found: list[str] = []
+            if not self._stopped_cleanly():
+                try:
+                    found += self._make_equal()
+                except DamagedError as error:
+                    index = self.index
+                    if not isinstance(index, RepairableIndex) or not self._database.sound():
+                        raise
+                    place = index.set_aside(str(error))
+                    self._steps("set aside")
+                    found.append(f"the vector index was set aside as {place} and built anew: {error}")
+                    found += self._make_equal()
+            self._is_settled = True
+            self._problems += found
+            return found
+
+    def verify(self, *, repair: bool = False) -> dict[int, Comparison]:
+        """Compare each generation with its collection, by id; with `repair`, make them equal."""
+        with self._writing:
+            self.recover()
+            self._committer.drain()
+            return {
+                generation.id: self._compare(generation, repair=repair)
+                for generation in filter(None, (self._generations.live, self._generations.building))
+            }
+
+    def close(self) -> None:
+        """Idempotent. Marks a clean stop when index and catalog are known to be equal."""
+        with self._writing, self._index_lock:
+            if self._closed:
+                return
+            was_open, settled = self._index is not None, self._is_settled
+            self._closed = True
+            try:
+                self._close_index()
+                if was_open and settled and self._index_path is not None:
+                    self.catalog.set_meta(_CLEAN_STOP, recovery.folder_fingerprint(self._index_path))
+            finally:
+                self.cache.close()
+                self._database.close()
+
+    def _close_index(self) -> None:
+        with self._index_lock:
+            index, self._index = self._index, None
+            if index is not None:
+                index.close()
+
+    def _stopped_cleanly(self) -> bool:
+        if self._index is not None or self._index_path is None:
+            return False
+        mark = self.catalog.meta(_CLEAN_STOP)
+        return mark is not None and mark == recovery.folder_fingerprint(self._index_path)
+
+    def _make_equal(self) -> list[str]:
+        found: list[str] = []
+        both = [self._generations.live, *filter(None, [self._generations.building])]
+        with self._database.read() as link:
+            known = {str(row[0]) for row in link.execute("SELECT collection FROM generation")}
+        prefix = "ragd-" if self._index_is_private else generations.collection_prefix(self.installation)
+        recovery.drop_unknown(self.index, known, prefix)
+        self._committer.drain()
+        for generation in both:
+            result = self._compare(generation, repair=True, vectors_too=True)
+            if result.missing:
+                found.append(
+                    f"the vector index lacked {result.missing} rows: {result.rewritten} were written again"
+                    f" from the vector cache, {len(result.lost_files)} files are indexed again"
+                )
+            if result.extra:
+                found.append(f"the vector index had {result.extra} rows of no live chunk; they were deleted")
+        return found
+
+    def _compare(self, generation: Generation, *, repair: bool, vectors_too: bool = False) -> Comparison:
+        vectors = self.cache.of(generation.identity, generation.dimension)
+        return recovery.compare(
+            self._database,
+            self.index,
+            generation,
+            vectors,
+            documents=self._documents,
+            repair=repair,
+            vectors_too=vectors_too,
+        )
+
+    # --- opening
+
+    def _stamp(self) -> str:
+        seconds = self._clock_ns() // 1_000_000_000
+        return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
+
+    def _installation(self) -> str:
+        """A name that stays when one of catalog and cache is lost."""
+        kept, cached = self.catalog.meta("installation"), self.cache.meta("installation")
+        name = kept or cached or secrets.token_hex(4)
+        if kept is None:
+            self.catalog.set_meta("installation", name)
+        if cached is None:
+            self.cache.set_meta("installation", name)
+        return name
+
+    def _forget_epochs(self) -> None:
+        """The queries of earlier processes are over."""
+        with self._database.write(durable=False) as link:
+            link.execute("UPDATE pending SET epoch = 0 WHERE epoch > 0")
+            link.execute("UPDATE generation SET epoch = 0 WHERE epoch > 0")
+
+    def _rebuild_lexical_tables(self) -> None:
+        with self._database.write() as link:
+            rows = link.execute(
+                "SELECT id FROM generation WHERE lexical <> ? AND state <> 'retired'",
+                (lexical_table.TOKENIZER,),
+            ).fetchall()
+            for row in rows:
+                lexical_table.rebuild(link, int(str(row[0])))
