@@ -29,6 +29,8 @@ class Block:
     """Heading text, table header, signature ... whatever the kind names; not the source slice."""
     language: str | None = None
     symbol: str | None = None
+    scope: str | None = None
+    """The definition this one belongs to though it stands elsewhere: the receiver of a Go method."""
     children: list[Block] = field(default_factory=list)
 
 
@@ -41,6 +43,9 @@ class Document:
     blocks: list[Block] = field(default_factory=list)
     title: str | None = None
     """The format's own title (front matter, single H1, <title>); None lets the file's stem stand in."""
+    sole_heading: str | None = None
+    """Text of the document's only top-level heading, if there is just one: where the file's stem stands in for the
+    title, prefixes under that heading leave the stem out."""
     language: str | None = None
     metadata: dict[str, Json] = field(default_factory=dict)
     dropped: list[tuple[int, int, str]] = field(default_factory=list)
@@ -97,6 +102,8 @@ class Region:
 
     atoms: list[Atom]
     """Ascending and disjoint."""
+    target_tokens: int | None = None
+    """What a chunk of this region aims at where that is less than the setting (short table rows)."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,214 @@
+"""The type of a file, by its name and, where the name says nothing, by how it begins.
+
+What must stay true: pure in name and content, and every text has a type ("text" at last), so nothing readable is
+left out for want of a name.
+"""
+
+from __future__ import annotations
+
+import re
+
+VERSION = 1
+
+_BY_EXTENSION = {
+    # prose
+    "txt": "text",
+    "text": "text",
+    "rst": "rst",
+    "rest": "rst",
+    "adoc": "asciidoc",
+    "asciidoc": "asciidoc",
+    "org": "org",
+    # Markdown
+    "md": "markdown",
+    "markdown": "markdown",
+    "mdown": "markdown",
+    "mkd": "markdown",
+    "mkdn": "markdown",
+    "mdx": "markdown",
+    "qmd": "markdown",
+    "rmd": "markdown",
+    # HTML
+    # source code with a grammar
+    # tables
+}
+"""Extension in lower case -> type."""
+
+_CODE_BY_BLOCKS = frozenset(
+    [
+        *(
+            "awk",
+            "bash",
+            "bat",
+            "cfg",
+            "clj",
+            "cljs",
+            "cmake",
+            "conf",
+            "cs",
+            "csh",
+            "css",
+            "cu",
+            "cuh",
+            "d",
+            "dart",
+        ),
+        *(
+            "diff",
+            "el",
+            "elm",
+            "env",
+            "erl",
+            "ex",
+            "exs",
+            "f",
+            "f90",
+            "fish",
+            "fs",
+            "gd",
+            "gemspec",
+            "gradle",
+        ),
+        *(
+            "graphql",
+            "groovy",
+            "hcl",
+            "hrl",
+            "hs",
+            "ini",
+            "jl",
+            "json",
+            "json5",
+            "jsonc",
+            "kt",
+            "kts",
+            "less",
+        ),
+        *(
+            "lisp",
+            "lua",
+            "m",
+            "mk",
+            "ml",
+            "mli",
+            "mm",
+            "nim",
+            "nix",
+            "pas",
+            "patch",
+            "php",
+            "pl",
+            "pm",
+            "properties",
+        ),
+        *(
+            "proto",
+            "ps1",
+            "psm1",
+            "r",
+            "rake",
+            "rb",
+            "sass",
+            "scala",
+            "scm",
+            "scss",
+            "sh",
+            "sol",
+            "sql",
+            "svelte",
+        ),
+        *(
+            "swift",
+            "tcl",
+            "tf",
+            "toml",
+            "v",
+            "vb",
+            "vhd",
+            "vim",
+            "vue",
+            "xml",
+            "xsl",
+            "yaml",
+            "yml",
+            "zig",
+            "zsh",
+        ),
+    ]
+)
+"""Extensions of code and configuration that is cut at blank lines and indents."""
+
+_CODE_NAMES = frozenset(
+    ["makefile", "dockerfile", "rakefile", "gemfile", "cmakelists.txt", "jenkinsfile", "justfile"]
+)
+
+_MAGIC = (
+    (b"%PDF-", "pdf"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x1f\x8b", "gzip"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"GIF8", "gif"),
+    (b"\x7fELF", "elf"),
+    (b"SQLite format 3\x00", "sqlite"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "ole"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"wOFF", "woff"),
+    (b"wOF2", "woff2"),
+    (b"OggS", "ogg"),
+    (b"fLaC", "flac"),
+    (b"ID3", "mp3"),
+)
+
+_SHEBANG = re.compile(r"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?([A-Za-z]+)[\d.]*(?:\s|\Z)")
+_INTERPRETERS = {"python": "python", "pypy": "python", "node": "javascript", "deno": "typescript"}
+_HTML_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HEAD_CHARS = 4096
+
+CODE = "code"
+_PROSE_TYPES = frozenset(["text", "rst", "asciidoc", "org", "markdown", "html", "csv", "tsv"])
+_MINIFIED_MEAN_LINE_CHARS = 500
+_MINIFIED_LEAST_CHARS = 2000
+
+
+def type_by_name(name: str) -> str | None:
+    """Type of a file by its name alone; None where the content must decide."""
+    lower = name.lower()
+    if lower in _CODE_NAMES:
+        return CODE
+    _, dot, extension = lower.rpartition(".")
+    if not dot:
+        return None
+    if extension in _BY_EXTENSION:
+        return _BY_EXTENSION[extension]
+    return CODE if extension in _CODE_BY_BLOCKS else None
+
+
+def type_of(name: str, text: str) -> str:
+    """Type of a decoded file."""
+    named = type_by_name(name)
+    if named is not None:
+        return named
+    head = text[:_HEAD_CHARS]
+    if _HTML_START.match(head):
+        return "html"
+    shebang = _SHEBANG.match(head)
+    if shebang:
+        return _INTERPRETERS.get(shebang.group(1), CODE)
+    return "text"
+
+
+def binary_format(data: bytes) -> str | None:
+    """Name of a format that is no text, by its first bytes."""
+    return next((name for magic, name in _MAGIC if data.startswith(magic)), None)
+
+
+def generated_reason(type_name: str, text: str) -> str | None:
+    """Why a text is not worth an index: code whose lines no person wrote. None for all others."""
+    if type_name in _PROSE_TYPES or len(text) < _MINIFIED_LEAST_CHARS:
+        return None
+    lines = text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in "\r\n")
+    mean = len(text) / lines
+    if mean > _MINIFIED_MEAN_LINE_CHARS:
+        return f"minified: its lines are {mean:.0f} characters long on average"
+    return None

@@ -1,0 +1,57 @@
+"""Sentences with exact positions. The only door to nupunkt.
+
+What must stay true: the spans are in order, hold every non-blank character of the range and no blank at their edges,
+and the work is linear even for texts made to defeat the sentence finder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import nupunkt
+
+_MOST_CHARS = 20_000
+"""A paragraph longer than this is handed over in slices."""
+_LONG_WORD = re.compile(r"\S{400,}")
+"""No sentence ends inside; the finder needs quadratic time for runs of punctuation."""
+_CJK_END = re.compile(r"(?<=[。！？])(?=[^。！？」』）\s])")
+_BLANK_NEAR = re.compile(r"\s+(?=\S)")
+
+
+def sentence_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Half-open spans of the sentences of `text[start:end]`, blanks between them left out."""
+    position = start
+    for match in _LONG_WORD.finditer(text, start, end):
+        yield from _in_slices(text, position, match.start())
+        yield match.span()
+        position = match.end()
+    yield from _in_slices(text, position, end)
+
+
+def _in_slices(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while end - start > _MOST_CHARS:
+        match = _BLANK_NEAR.search(text, start + _MOST_CHARS, end)
+        stop = match.end() if match else end
+        yield from _sentences(text, start, stop)
+        start = stop
+    yield from _sentences(text, start, end)
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    part = text[start:end]
+    if not part.strip():
+        return
+    for low, high in nupunkt.sent_spans(part):
+        for first, last in _at_cjk_ends(part, low, high):
+            sentence = part[first:last]
+            left = len(sentence) - len(sentence.lstrip())
+            if left < len(sentence):
+                yield start + first + left, start + first + len(sentence.rstrip())
+
+
+def _at_cjk_ends(part: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    for match in _CJK_END.finditer(part, low, high):
+        yield low, match.start()
+        low = match.start()
+    yield low, high
