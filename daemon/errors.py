@@ -47,6 +47,12 @@ class ModelUnavailableError(UserError):
     code = "model"
 
 
+class ModelStillLoadingError(ModelUnavailableError):
+    """The embedding model is still loading (or the index is being rebuilt for it); ask again in a moment."""
+
+    code = "model_loading"
+
+
 class StoreUnavailableError(UserError):
     """The store is damaged or can't be reached."""
 

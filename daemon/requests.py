@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
 from ragd.store.errors import FilterError
 from ragd.store.filters import check_globs
 from ragd.store.types import Filters, SearchRequest

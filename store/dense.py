@@ -14,6 +14,7 @@ from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
+
 from ragd.store.filters import Condition
 from ragd.store.snapshot import Snapshot
 from ragd.store.types import Generation, VectorIndex

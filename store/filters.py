@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
 from ragd.store.errors import FilterError
 from ragd.store.rows import path_text
 from ragd.store.snapshot import Snapshot

@@ -7,6 +7,7 @@ FTS5 as a quoted string. A word counts in the heading column more than in the bo
 from __future__ import annotations
 
 import regex
+
 from ragd.store.filters import Condition
 from ragd.store.lexical_table import name
 from ragd.store.snapshot import Snapshot

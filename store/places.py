@@ -30,7 +30,10 @@ def place_fields(root: RootView, path: bytes) -> dict[str, object]:
 
 def raw_paths(shown: str) -> list[bytes]:
     """The raw paths a shown one can mean: the text itself, then with its \\xHH read as bytes."""
-    literal = shown.encode("utf-8", "surrogateescape")
+    try:
+        literal = shown.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        literal = shown.encode("utf-8", "surrogatepass")
     unescaped = _SHOWN_BYTE.sub(lambda match: bytes([int(match.group(1), 16)]), literal)
     return [literal] if unescaped == literal else [literal, unescaped]
 
