@@ -22,6 +22,8 @@ VERSION = 1
 
 _GLUE_COST = 50.0
 """A glued cut is made only where nothing else keeps the budget: dearer than all other costs of a segment."""
+NEVER_AN_ANCHOR = 4.0
+"""From this cost on a boundary starts no segment, however long the stretch."""
 _FRAGMENT_SHARE, _FRAGMENT_COST = 0.2, 3.0
 _SQUEEZE_COST = 0.3
 """The body fits, but only with a shortened prefix."""
@@ -75,7 +77,7 @@ def _keys(atoms: Sequence[Atom], text: str) -> list[Key | None]:
     """For each boundary its rank and the hash of the atom behind it; None where it is glued."""
     keys: list[Key | None] = []
     for atom in atoms:
-        if atom.cost >= GLUED:
+        if atom.cost >= NEVER_AN_ANCHOR:
             keys.append(None)
             continue
         content = unified_newlines(text[atom.start : atom.end]).encode()
@@ -145,7 +147,7 @@ def _cheapest(
 
 def _cut_cost(atom: Atom, key: Key | None) -> float:
     if key is None:
-        return _GLUE_COST
+        return min(atom.cost, _GLUE_COST)
     return atom.cost + _LOTTERY_COST * (key[1] / 2**64)
 
 

@@ -60,7 +60,7 @@ TYPES: dict[str, TypeEntry] = {
     "rst": TypeEntry("plain", "paragraph"),
     "asciidoc": TypeEntry("plain", "paragraph"),
     "org": TypeEntry("plain", "paragraph"),
-    "markdown": TypeEntry("plain", "paragraph"),
+    "markdown": TypeEntry("markdown", "structure"),
     "code": TypeEntry("plain", "blocks"),
     # HTML
     # source code with a grammar

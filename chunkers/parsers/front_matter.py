@@ -1,0 +1,95 @@
+"""YAML front matter: title, tags and other metadata. The only door to PyYAML.
+
+What must stay true: no front matter raises, costs more than its size, or puts anything but JSON into the metadata.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import yaml
+
+from ragd.chunkers.records import Json
+
+_MOST_CHARS = 100_000
+_MOST_NODES = 5_000
+_MOST_DEPTH = 20
+_KEY_LINE = re.compile(r"(?:\s*#.*)?\s*[\w\"'][\w .\"'-]*:(?:\s|\Z)")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(slots=True)
+class FrontMatter:
+    """What was read; bad YAML leaves the metadata empty and a warning."""
+
+    metadata: dict[str, Json] = field(default_factory=dict)
+    title: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_front_matter(content: str) -> FrontMatter | None:
+    """Metadata of the text between the markers; None if that text is prose between two thematic breaks."""
+    if not content.strip():
+        return FrontMatter()
+    looks_like_keys = any(_KEY_LINE.match(line) for line in content.split("\n") if line.strip())
+    if len(content) > _MOST_CHARS:
+        return FrontMatter(warnings=["front matter is too large to be read"]) if looks_like_keys else None
+    try:
+        # the loader builds plain values only, and shares what aliases name instead of copying it
+        loaded = yaml.load(content, Loader=_LOADER)  # noqa: S506
+    except (yaml.YAMLError, ValueError, OverflowError, TypeError, RecursionError) as problem:
+        reason = " ".join(str(problem).split())[:200]
+        return FrontMatter(warnings=[f"front matter is not YAML: {reason}"]) if looks_like_keys else None
+    if loaded is None:
+        return FrontMatter()
+    if not isinstance(loaded, dict):
+        return None
+    try:
+        metadata = _JsonMaker().convert(loaded, 0)
+    except _TooLargeError:
+        return FrontMatter(warnings=["front matter is too deep or too large to be kept"])
+    assert isinstance(metadata, dict)  # a mapping stays one
+    if "tags" in metadata:
+        metadata["tags"] = _tags(metadata["tags"])
+    title = metadata.get("title")
+    named = " ".join(str(title).split()) if isinstance(title, str | int | float) else ""
+    return FrontMatter(metadata, named or None)
+
+
+class _TooLargeError(Exception):
+    """More nodes than any real front matter has: aliases can name billions."""
+
+
+class _JsonMaker:
+    """Turns loaded YAML into JSON values, counting nodes."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def convert(self, value: object, depth: int) -> Json:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or depth > _MOST_DEPTH:
+            raise _TooLargeError
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode().replace("\x00", " ")
+        if isinstance(value, float):
+            return value if math.isfinite(value) else str(value)
+        if isinstance(value, dict):
+            return {str(key): self.convert(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple | set):
+            return [self.convert(item, depth + 1) for item in value]
+        if isinstance(value, bytes):
+            return value.hex()
+        return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _tags(value: Json) -> Json:
+    """Tags as a list of strings, whether written as a list or with commas."""
+    if isinstance(value, str):
+        return [tag.strip() for tag in value.split(",") if tag.strip()]
+    items = value if isinstance(value, list) else [value]
+    return [str(item).strip() for item in items if isinstance(item, str | int | float) and str(item).strip()]
