@@ -8,23 +8,22 @@ a damaged database or index is set aside, never deleted, and a person is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ragd.store.diff import row_metadata
 from ragd.store.errors import DamagedError
 from ragd.store.rows import CHUNK_SELECT, ChunkRow, chunk_row
-from ragd.store.sqlite import Connection, Database, batches, marks, migrations_of, set_aside
+from ragd.store.sqlite import Connection, Database, batches, marks
 from ragd.store.types import Generation, VectorIndex, VectorRow
 from ragd.store.vector_cache import ModelVectors
 
 _PAGE = 500
 _IDS_A_PAGE = 5_000
-_CHECKED_BYTES = 512 * 1024 * 1024
-"""A catalog up to this size is read through after an unclean stop (about a second)."""
 
 
 @runtime_checkable
@@ -55,49 +54,6 @@ class Comparison:
         return not (self.missing or self.extra)
 
 
-def open_catalog(path: Path, cache_path: Path, stamp: str) -> tuple[Database, list[str]]:
-    """The catalog and what a person should know. A damaged one is set aside and an empty one takes its
-    place."""
-    problems: list[str] = []
-    if cache_path.exists() and (not path.exists() or path.stat().st_size == 0):
-        # The cache is made after the catalog, so there was one: it is lost, not new.
-        if path.exists():
-            set_aside(path, stamp)
-        problems.append("the catalog was lost; all files are indexed again (texts keep their vectors)")
-    try:
-        database = Database(path, migrations_of("catalog"))
-        damage = None if _is_sound(database) else "it did not pass its check"
-        if damage:
-            database.close()
-    except DamagedError as error:
-        damage = str(error)
-    if damage:
-        target = set_aside(path, stamp)
-        problems.append(
-            f"the catalog was damaged ({damage}) and set aside as {target}; all files are indexed again"
-            " (texts keep their vectors)"
-        )
-        database = Database(path, migrations_of("catalog"))
-    return database, problems
-
-
-def _is_sound(database: Database) -> bool:
-    """Quick after a clean stop; else SQLite's own check unless the file is very large."""
-    try:
-        with database.read() as link:
-            is_clean = link.execute("SELECT 1 FROM meta WHERE key = 'clean_stop'").fetchone() is not None
-            for table in ("generation", "file", "chunk", "pending", "tally"):
-                link.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
-    except DamagedError:
-        return False
-    if database.damage_was_seen:
-        if not database.sound():
-            return False
-        database.forget_damage()
-        return True
-    return is_clean or database.path.stat().st_size > _CHECKED_BYTES or database.sound()
-
-
 def folder_fingerprint(folder: Path) -> str:
     """Changes whenever a file in the folder was written; "" when there is no folder."""
     if not folder.is_dir():
@@ -120,6 +76,7 @@ def compare(
     documents: bool,
     repair: bool,
     vectors_too: bool,
+    steps: Callable[[str], None],
 ) -> Comparison:
     """Compare a collection with the live chunks, by id, in pages; with `repair`, make it equal.
 
@@ -143,10 +100,12 @@ def compare(
             result.extra += len(ids)
             if repair:
                 index.delete(generation.collection, ids)
+                steps("extra deleted")
         for chunks in _missing(link, generation):
             result.missing += len(chunks)
             if repair:
                 _write_again(catalog, index, generation, vectors, chunks, documents, result)
+                steps("written again")
     return result
 
 
@@ -174,35 +133,47 @@ def _note(link: Connection, page: list[tuple[str]]) -> None:
 
 
 def _extra(link: Connection, generation: Generation) -> Iterator[list[str]]:
-    after = ""
-    while True:
-        rows = link.execute(
-            "SELECT id FROM temp.noted WHERE id > ?"
-            " AND id NOT IN (SELECT id FROM chunk WHERE generation = ? AND vector <> 2)"
-            " AND id NOT IN (SELECT id FROM pending WHERE generation = ?) ORDER BY id LIMIT ?",
-            (after, generation.id, generation.id, _PAGE),
-        ).fetchall()
-        if not rows:
-            return
-        ids = [str(row[0]) for row in rows]
-        yield ids
-        after = ids[-1]
+    return _pages(
+        link,
+        "SELECT id FROM temp.noted WHERE id > ?"
+        " AND NOT EXISTS (SELECT 1 FROM chunk WHERE generation = ? AND chunk.id = noted.id AND vector <> 2)"
+        " AND NOT EXISTS (SELECT 1 FROM pending WHERE generation = ? AND pending.id = noted.id)"
+        " ORDER BY id LIMIT ?",
+        (generation.id, generation.id),
+    )
 
 
 def _missing(link: Connection, generation: Generation) -> Iterator[list[ChunkRow]]:
-    after = 0
-    while True:
+    """Live chunks whose row is not there; then those whose row is there but may be out of date."""
+    # Both go along an index that holds all they read; rows are looked at only where something is wrong.
+    absent = _pages(
+        link,
+        "SELECT id FROM chunk WHERE id > ? AND generation = ?"
+        " AND NOT EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id) ORDER BY id LIMIT ?",
+        (generation.id,),
+    )
+    uncertain = _pages(
+        link,
+        "SELECT id FROM chunk WHERE id > ? AND generation = ? AND vector = 0"
+        " AND EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id) ORDER BY id LIMIT ?",
+        (generation.id,),
+    )
+    for ids in chain(absent, uncertain):
         rows = link.execute(
-            CHUNK_SELECT + " WHERE chunk.generation = ? AND chunk.rowid > ? AND chunk.vector <> 2"
-            " AND (chunk.vector = 0 OR NOT EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id))"
-            " ORDER BY chunk.rowid LIMIT ?",
-            (generation.id, after, _PAGE),
+            CHUNK_SELECT
+            + f" WHERE chunk.generation = ? AND chunk.id IN ({marks(len(ids))}) AND chunk.vector <> 2",
+            (generation.id, *ids),
         ).fetchall()
-        if not rows:
-            return
-        chunks = [chunk_row(row) for row in rows]
-        yield chunks
-        after = chunks[-1].rowid
+        if rows:
+            yield [chunk_row(row) for row in rows]
+
+
+def _pages(link: Connection, sql: str, values: tuple[int, ...]) -> Iterator[list[str]]:
+    """Ids in order, a page at a time; the statement takes the last id, the values and the limit."""
+    after = ""
+    while page := [str(row[0]) for row in link.execute(sql, (after, *values, _PAGE)).fetchall()]:
+        yield page
+        after = page[-1]
 
 
 def _write_again(

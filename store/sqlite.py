@@ -196,8 +196,11 @@ class Database:
     def _give_back(self, link: Connection) -> None:
         if link.in_transaction:
             link.execute("ROLLBACK")
+        # A statement that was not read to its end keeps the old snapshot; such a connection must not come
+        # back.
+        is_free = link.txn_state() == apsw.SQLITE_TXN_NONE
         with self._idle_lock:
-            if not self._closed and len(self._idle) < _IDLE_READERS:
+            if is_free and not self._closed and len(self._idle) < _IDLE_READERS:
                 self._idle.append(link)
                 return
         link.close(True)

@@ -8,14 +8,13 @@ is checked first.
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragd.store import generations, lexical_table, recovery
+from ragd.store import generations, opening, recovery
 from ragd.store.catalog import Catalog
 from ragd.store.commit import Committer
 from ragd.store.epochs import Epochs
@@ -77,11 +76,10 @@ class Store:
         self._index: VectorIndex | None = None
         self._index_lock = threading.RLock()
         self._writing = threading.RLock()
-        self._is_settled = False
         self._closed = False
         self.epochs = Epochs()
         private_folder(state_dir)
-        self._database, self._problems = recovery.open_catalog(
+        self._database, self._problems = opening.open_catalog(
             state_dir / CATALOG_FILE, state_dir / CACHE_FILE, self._stamp()
         )
         self.catalog = Catalog(self._database)
@@ -96,9 +94,10 @@ class Store:
             clock_ns=clock_ns,
             steps=steps,
         )
-        self.installation = self._installation()
-        self._forget_epochs()
-        self._rebuild_lexical_tables()
+        self._is_settled = self._stopped_cleanly()
+        self.installation = opening.installation_name(self.catalog, self.cache)
+        opening.forget_epochs(self._database)
+        opening.rebuild_lexical_tables(self._database)
         self._generations = generations.settle(
             self._database, identity, self.installation, epochs=self.epochs, now_ns=clock_ns()
         )
@@ -219,17 +218,16 @@ class Store:
             if self._is_settled:
                 return []
             found: list[str] = []
-            if not self._stopped_cleanly():
-                try:
-                    found += self._make_equal()
-                except DamagedError as error:
-                    index = self.index
-                    if not isinstance(index, RepairableIndex) or not self._database.sound():
-                        raise
-                    place = index.set_aside(str(error))
-                    self._steps("set aside")
-                    found.append(f"the vector index was set aside as {place} and built anew: {error}")
-                    found += self._make_equal()
+            try:
+                found += self._make_equal()
+            except DamagedError as error:
+                index = self.index
+                if not isinstance(index, RepairableIndex) or not self._database.sound():
+                    raise
+                place = index.set_aside(str(error))
+                self._steps("set aside")
+                found.append(f"the vector index was set aside as {place} and built anew: {error}")
+                found += self._make_equal()
             self._is_settled = True
             self._problems += found
             return found
@@ -266,7 +264,7 @@ class Store:
                 index.close()
 
     def _stopped_cleanly(self) -> bool:
-        if self._index is not None or self._index_path is None:
+        if self._index_path is None:
             return False
         mark = self.catalog.meta(_CLEAN_STOP)
         return mark is not None and mark == recovery.folder_fingerprint(self._index_path)
@@ -300,35 +298,9 @@ class Store:
             documents=self._documents,
             repair=repair,
             vectors_too=vectors_too,
+            steps=self._steps,
         )
-
-    # --- opening
 
     def _stamp(self) -> str:
         seconds = self._clock_ns() // 1_000_000_000
         return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(seconds))
-
-    def _installation(self) -> str:
-        """A name that stays when one of catalog and cache is lost."""
-        kept, cached = self.catalog.meta("installation"), self.cache.meta("installation")
-        name = kept or cached or secrets.token_hex(4)
-        if kept is None:
-            self.catalog.set_meta("installation", name)
-        if cached is None:
-            self.cache.set_meta("installation", name)
-        return name
-
-    def _forget_epochs(self) -> None:
-        """The queries of earlier processes are over."""
-        with self._database.write(durable=False) as link:
-            link.execute("UPDATE pending SET epoch = 0 WHERE epoch > 0")
-            link.execute("UPDATE generation SET epoch = 0 WHERE epoch > 0")
-
-    def _rebuild_lexical_tables(self) -> None:
-        with self._database.write() as link:
-            rows = link.execute(
-                "SELECT id FROM generation WHERE lexical <> ? AND state <> 'retired'",
-                (lexical_table.TOKENIZER,),
-            ).fetchall()
-            for row in rows:
-                lexical_table.rebuild(link, int(str(row[0])))

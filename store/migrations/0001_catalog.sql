@@ -85,31 +85,32 @@ CREATE TABLE chunk (
     generation    INTEGER NOT NULL,
     id            TEXT NOT NULL,
     file_id       INTEGER NOT NULL REFERENCES file (id) ON DELETE CASCADE,
+    -- short columns first: what is read of many rows does not lie behind long texts, on pages of their own
+    vector        INTEGER NOT NULL CHECK (vector IN (0, 1, 2)),
+                                            -- its row in the vector index: 0 to be written, 1 there, 2 blank: has none
+    text_hash     BLOB NOT NULL,            -- hash of the embedded text: the key in the vector cache
     ordinal       INTEGER NOT NULL,
     kind          TEXT NOT NULL,
-    section       TEXT NOT NULL,            -- JSON array
-    text          TEXT NOT NULL,
-    prefix        TEXT NOT NULL,
-    overlap       TEXT NOT NULL,
-    rendered      TEXT,                     -- NULL: the text itself with \n newlines
-    spans         TEXT NOT NULL,            -- JSON [[start, end] ...]
-    overlap_spans TEXT NOT NULL,
+    tokens        INTEGER NOT NULL,
     start_line    INTEGER NOT NULL,
     end_line      INTEGER NOT NULL,
     page          INTEGER,
-    locator       TEXT,
     language      TEXT,
-    symbol        TEXT,
-    tokens        INTEGER NOT NULL,
     parent        TEXT,
-    text_hash     BLOB NOT NULL,            -- hash of the embedded text: the key in the vector cache
-    vector        INTEGER NOT NULL CHECK (vector IN (0, 1, 2)),
-                                            -- its row in the vector index: 0 to be written, 1 there, 2 blank: has none
+    locator       TEXT,
+    symbol        TEXT,
+    section       TEXT NOT NULL,            -- JSON array
+    spans         TEXT NOT NULL,            -- JSON [[start, end] ...]
+    overlap_spans TEXT NOT NULL,
+    prefix        TEXT NOT NULL,
+    overlap       TEXT NOT NULL,
+    text          TEXT NOT NULL,
+    rendered      TEXT,                     -- NULL: the text itself with \n newlines
     UNIQUE (generation, id)
 ) STRICT;
 CREATE INDEX chunk_by_file ON chunk (file_id, ordinal);
 CREATE INDEX chunk_by_text ON chunk (text_hash);
-CREATE INDEX chunk_without_row ON chunk (generation, rowid) WHERE vector = 0;
+CREATE INDEX chunk_without_row ON chunk (generation, id) WHERE vector = 0;
 
 -- an id that may be in the vector index and must not be
 CREATE TABLE pending (

@@ -7,7 +7,7 @@ Loaded by conftest.py under the name `store_kit`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -84,12 +84,16 @@ class FragileIndex(MemoryIndex):
             raise DamagedError("the vector index is damaged")
 
     def upsert(self, collection: str, rows: Sequence[VectorRow]) -> None:
-        super().upsert(collection, rows)
-        self._folder.wrote(row.id for row in rows)
+        for row in rows:
+            super().upsert(collection, [row])
+            self._folder.written[row.id] += 1
+            self._folder.step("index row")
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
-        super().delete(collection, ids)
-        self._folder.deleted.update(ids)
+        for key in ids:
+            super().delete(collection, [key])
+            self._folder.deleted[key] += 1
+            self._folder.step("index delete")
 
     def check(self, collection: str, expected: int | None = None, *, vectors: bool = False) -> list[str]:
         self._check_open()
@@ -113,9 +117,7 @@ class IndexFolder:
         self.set_aside: list[str] = []
         self.written: Counter[str] = Counter()
         self.deleted: Counter[str] = Counter()
-
-    def wrote(self, ids: Iterable[str]) -> None:
-        self.written.update(ids)
+        self.step: Callable[[str], None] = lambda _: None
 
     def ids(self, collection: str) -> set[str]:
         return set(self.collections[collection].rows) if collection in self.collections else set()
@@ -225,6 +227,7 @@ class House:
         self.kill_at: int | None = None
         self.on_step: Callable[[str], None] = lambda _: None
         self.pace = Pace(batch_tokens=64)
+        self.index.step = self._step
 
     def open(self, model: ModelIdentity | None = None, **options: object) -> Store:
         return Store(
