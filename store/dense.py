@@ -45,6 +45,8 @@ def nearest(
 
     `query` has shape (dimension,) and unit length. Ties are broken by id. Raises StoreError.
     """
+    if next(_candidates(snapshot, condition), None) is None:
+        return []  # the first collection may not even exist yet
     if condition.is_selective:
         few = list(islice(_candidates(snapshot, condition), EXACT_CHUNKS + 1))
         if len(few) <= EXACT_CHUNKS:
