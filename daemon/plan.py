@@ -27,7 +27,8 @@ from typing import TypeVar
 
 from ragd.daemon.files.ignore import Decision
 from ragd.daemon.files.walk import Seen
-from ragd.store.types import FileRow, FileStat
+from ragd.store.rows import PlanRow, stat_key
+from ragd.store.types import FileStat
 
 TRUST_AFTER_NS = 2_000_000_000
 """A file changed less than this before it was read may change again within the same tick of the clock."""
@@ -70,7 +71,7 @@ class PlanInput:
     """
 
     seen: Iterable[Seen]
-    rows: Iterable[FileRow]
+    rows: Iterable[PlanRow]
     recipe_of: Callable[[bytes], str]
     """The fingerprint of how a path would be cut today."""
     now_ns: int
@@ -105,7 +106,7 @@ class Plan:
 
     def __iter__(self) -> Iterator[Action]:
         waiting: list[Seen] = []
-        absent: list[FileRow] = []
+        absent: list[PlanRow] = []
         for seen, row in merge(self.given.seen, self.given.rows):
             if seen is None:
                 if row is not None:
@@ -148,8 +149,8 @@ class Plan:
             return Action("skip", seen.path, "too_large", seen.stat, detail=f"{seen.stat.size} bytes")
         return None
 
-    def _compare(self, seen: Seen, row: FileRow) -> Action | None:
-        same = is_same(seen.stat, row.stat)
+    def _compare(self, seen: Seen, row: PlanRow) -> Action | None:
+        same = is_same(seen.stat, row)
         skip = self._unreadable(seen)
         if skip is not None:
             return None if same and row.state == "skipped" and row.reason == skip.reason else skip
@@ -166,7 +167,7 @@ class Plan:
             return Action("index", seen.path, "untrusted", seen.stat, touch_if_hash=known)
         return None
 
-    def _finish(self, waiting: list[Seen], absent: list[FileRow]) -> Iterator[Action]:
+    def _finish(self, waiting: list[Seen], absent: list[PlanRow]) -> Iterator[Action]:
         gone, ignored = self._believed(absent)
         moves = find_moves(waiting, gone)
         for seen in waiting:
@@ -194,12 +195,12 @@ class Plan:
             if path not in held:
                 yield Action("forget", path, "absent")
 
-    def _believed(self, absent: list[FileRow]) -> tuple[list[FileRow], list[tuple[bytes, Decision]]]:
+    def _believed(self, absent: list[PlanRow]) -> tuple[list[PlanRow], list[tuple[bytes, Decision]]]:
         """Of the absent files: those that are gone, and those that a rule leaves out now."""
         if absent and not self.given.root_is_healthy():
             self.protected += len(absent)
             return [], []
-        gone: list[FileRow] = []
+        gone: list[PlanRow] = []
         ignored: list[tuple[bytes, Decision]] = []
         for row in absent:
             decision = self.given.why_ignored(row.path)
@@ -222,14 +223,10 @@ class Plan:
         return frozenset(silent) if suspicious else frozenset()
 
 
-def is_same(seen: FileStat, known: FileStat) -> bool:
-    """Size, both times and the inode. The device number is left out: it may change with every mount."""
-    return (
-        seen.mtime_ns == known.mtime_ns
-        and seen.size == known.size
-        and seen.ctime_ns == known.ctime_ns
-        and seen.inode == known.inode
-    )
+def is_same(seen: FileStat, known: PlanRow) -> bool:
+    """Size, both times and the inode, as the catalog keeps them. The device number is left out: it may change with
+    every mount."""
+    return stat_key(seen)[:4] == known[1:5]
 
 
 def is_trusted(stat: FileStat, now_ns: int) -> bool:
@@ -239,7 +236,7 @@ def is_trusted(stat: FileStat, now_ns: int) -> bool:
     return min(abs(now_ns - stat.mtime_ns), abs(now_ns - stat.ctime_ns)) >= TRUST_AFTER_NS
 
 
-def merge(seen: Iterable[Seen], rows: Iterable[FileRow]) -> Iterator[tuple[Seen | None, FileRow | None]]:
+def merge(seen: Iterable[Seen], rows: Iterable[PlanRow]) -> Iterator[tuple[Seen | None, PlanRow | None]]:
     """Pair two lists by path. Raises ValueError when one of them is out of order: then nothing could be
     concluded."""
     left, right = _ordered(seen), _ordered(rows)
@@ -256,7 +253,7 @@ def merge(seen: Iterable[Seen], rows: Iterable[FileRow]) -> Iterator[tuple[Seen 
             one, two = next(left, None), next(right, None)
 
 
-_Entry = TypeVar("_Entry", Seen, FileRow)
+_Entry = TypeVar("_Entry", Seen, PlanRow)
 
 
 def _ordered(entries: Iterable[_Entry]) -> Iterator[_Entry]:
@@ -268,16 +265,16 @@ def _ordered(entries: Iterable[_Entry]) -> Iterator[_Entry]:
         yield entry
 
 
-def find_moves(new: list[Seen], gone: list[FileRow]) -> dict[bytes, FileRow]:
+def find_moves(new: list[Seen], gone: list[PlanRow]) -> dict[bytes, PlanRow]:
     """New path -> the absent row it may be: one inode of equal size first, then equal size and mtime, one to
     one."""
     left = {row.path: row for row in gone if row.content_hash}
-    by_inode: dict[tuple[int, int, int], list[FileRow]] = {}
-    by_times: dict[tuple[int, int], list[FileRow]] = {}
+    by_inode: dict[tuple[int, int, int], list[PlanRow]] = {}
+    by_times: dict[tuple[int, int], list[PlanRow]] = {}
     for row in reversed(list(left.values())):
-        by_inode.setdefault((row.stat.device, row.stat.inode, row.stat.size), []).append(row)
-        by_times.setdefault((row.stat.size, row.stat.mtime_ns), []).append(row)
-    moves: dict[bytes, FileRow] = {}
+        by_inode.setdefault((row.device, row.inode, row.size), []).append(row)
+        by_times.setdefault((row.size, row.mtime_ns), []).append(row)
+    moves: dict[bytes, PlanRow] = {}
     for by_identity in (True, False):
         for seen in new:
             if seen.path in moves:

@@ -60,15 +60,21 @@ class NotRead:
     """The cause may pass without the file changing: try again after a pause."""
 
 
-def read_file(root: RootRules, path: bytes, max_bytes: int) -> FileBytes | NotRead:
-    """Read a file of a root. Never raises OSError."""
+def read_file(
+    root: RootRules, path: bytes, max_bytes: int, *, accept_growing: bool = False
+) -> FileBytes | NotRead:
+    """Read a file of a root. Never raises OSError.
+
+    `accept_growing`: a file that only grew while it was read (a log that is never quiet) is taken as it was when it
+    was opened; its stat will not fit the next walk, so it is read again then.
+    """
     try:
-        return _read(root, path, max_bytes)
+        return _read(root, path, max_bytes, accept_growing)
     except OSError as error:
         return _not_read(error)
 
 
-def _read(root: RootRules, path: bytes, max_bytes: int) -> FileBytes | NotRead:
+def _read(root: RootRules, path: bytes, max_bytes: int, accept_growing: bool) -> FileBytes | NotRead:
     *folders, name = path.split(b"/")
     if not name or any(part in (b"", b".", b"..") for part in (*folders, name)) or b"\0" in path:
         return NotRead("outside_root", f"not a path in the root: {paths.show(path)}")
@@ -81,14 +87,14 @@ def _read(root: RootRules, path: bytes, max_bytes: int) -> FileBytes | NotRead:
     else:
         base = root.path
     if not _STEPWISE:
-        return _read_by_path(base, folders, name, max_bytes)
+        return _read_by_path(base, folders, name, max_bytes, accept_growing)
     folder = os.open(base, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC)
     try:
         for part in folders:
             below = os.open(part, _FOLDER_FLAGS, dir_fd=folder)
             os.close(folder)
             folder = below
-        return _read_in(folder, name, max_bytes)
+        return _read_in(folder, name, max_bytes, accept_growing)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR) and _has_link(base, folders):
             return NotRead("outside_root", "a folder above it is a symbolic link")
@@ -97,7 +103,7 @@ def _read(root: RootRules, path: bytes, max_bytes: int) -> FileBytes | NotRead:
         os.close(folder)
 
 
-def _read_in(folder: int | None, name: bytes, max_bytes: int) -> FileBytes | NotRead:
+def _read_in(folder: int | None, name: bytes, max_bytes: int, accept_growing: bool) -> FileBytes | NotRead:
     """Read `name`, relative to an open folder (None: `name` is a whole path)."""
     before = os.stat(name, dir_fd=folder, follow_symlinks=False)
     refused = _refuse(before, max_bytes)
@@ -115,6 +121,9 @@ def _read_in(folder: int | None, name: bytes, max_bytes: int) -> FileBytes | Not
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
+    grew = accept_growing and after.st_size > opened.st_size and len(data) > opened.st_size
+    if grew:
+        return FileBytes(data[: opened.st_size], stat_of(opened))
     if stat_of(after) != stat_of(opened) or len(data) != opened.st_size:
         return NotRead("unstable", "it changed while it was read", stat_of(after), may_pass=True)
     return FileBytes(data, stat_of(opened))
@@ -174,13 +183,15 @@ def _has_link(base: bytes, folders: list[bytes]) -> bool:
     return False
 
 
-def _read_by_path(base: bytes, folders: list[bytes], name: bytes, max_bytes: int) -> FileBytes | NotRead:
+def _read_by_path(
+    base: bytes, folders: list[bytes], name: bytes, max_bytes: int, accept_growing: bool
+) -> FileBytes | NotRead:
     """Where folders can't be opened (Windows): the real path must be the expected one."""
     place = paths.join(paths.join(os.path.realpath(base), b"/".join(folders)), name)
     folder = os.path.dirname(place)
     if os.path.normcase(os.path.realpath(folder)) != os.path.normcase(os.path.normpath(folder)):
         return NotRead("outside_root", "a folder above it is a symbolic link")
-    return _read_in(None, place, max_bytes)
+    return _read_in(None, place, max_bytes, accept_growing)
 
 
 def _not_read(error: OSError) -> NotRead:

@@ -1,0 +1,344 @@
+"""Puts store, model, parsing pool, roots and worker together, and answers for them (`Backend`).
+
+What must stay true: one engine on one state folder, held by the lock from before the store is opened until after it
+is closed; with a worker thread it is the daemon's, without one it does the work of a single command itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ragd.chunkers.limits import limits_of
+from ragd.daemon import reading
+from ragd.daemon.backend import Answer, Progress
+from ragd.daemon.config import Config
+from ragd.daemon.errors import (
+    ModelUnavailableError,
+    NotFoundError,
+    StateLockedError,
+    StoreUnavailableError,
+    UsageError,
+)
+from ragd.daemon.fact_file import FactFile
+from ragd.daemon.files import paths
+from ragd.daemon.inbox import Hint, Inbox
+from ragd.daemon.indexer import Indexer
+from ragd.daemon.model import HeldModel
+from ragd.daemon.parsing.limits import ParseLimits
+from ragd.daemon.parsing.pool import InlinePool, Parser, ParsePool
+from ragd.daemon.recipes import Recipes, Tokenizer
+from ragd.daemon.requests import parse_forget, parse_get, parse_preview, parse_search
+from ragd.daemon.root_set import RootSet
+from ragd.daemon.status import StatusReport, WatchState
+from ragd.daemon.surveyor import Surveyor
+from ragd.daemon.ticket import Ticket
+from ragd.daemon.worker import Worker
+from ragd.store.chroma.client import ChromaIndex
+from ragd.store.embedding.slot import open_model
+from ragd.store.errors import LockedError, ModelError, PlaceNotFoundError, StoreError
+from ragd.store.filling import Pace
+from ragd.store.lock import StateLock
+from ragd.store.search import Searcher
+from ragd.store.store import Store
+from ragd.store.types import Client, ForgetFile, VectorIndex
+
+log = logging.getLogger(__name__)
+
+LOCK_WAIT_S = 10.0
+"""A killed daemon's index process finishes its last write before the state is free."""
+_PROGRESS_S = 0.2
+INDEX_FOLDER = "chroma"
+
+
+class Engine:
+    """A Backend. Build it with `Engine.open`."""
+
+    def __init__(
+        self,
+        config: Config,
+        lock: StateLock,
+        model: HeldModel,
+        *,
+        index_factory: Callable[[], VectorIndex],
+        index_path: Path | None,
+        parser: Callable[[HeldModel], Parser],
+        clock: Callable[[], float] = time.monotonic,
+        clock_ns: Callable[[], int] = time.time_ns,
+        steps: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.config = config
+        self.model = model
+        self._lock = lock
+        self._clock_ns = clock_ns
+        self._thread: threading.Thread | None = None
+        self._working = threading.Lock()
+        self._closed = False
+        self.watch_state: Callable[[], WatchState] = WatchState
+        self.store = Store(
+            config.state_dir,
+            identity=model.identity,
+            index_factory=index_factory,
+            index_path=index_path,
+            documents=config.store.documents,
+            clock_ns=clock_ns,
+            steps=steps,
+            pace=Pace(
+                batch_tokens=config.embedding.batch_tokens,
+                queries_waiting=model.is_asked,
+                stop=lambda: self.worker.stop_embedding(),
+                on_batch=lambda texts, tokens: self.worker.on_batch(texts, tokens),
+            ),
+        )
+        kept_out = [os.fsencode(config.state_dir), os.fsencode(config.socket_path), os.fsencode(config.token_file)]
+        self.roots = RootSet(config.roots, kept_out)
+        self.roots.remember(self.store.catalog)
+        recipes = Recipes(config, Tokenizer(model.counter.fingerprint, model.budget))
+        self.inbox = Inbox(
+            debounce_ms=config.watch.debounce_ms, max_delay_ms=config.watch.max_delay_ms, clock=clock
+        )
+        self._parser = parser(model)
+        max_bytes = int(config.limits.max_file_mb * 1_000_000)
+        self.worker = Worker(
+            inbox=self.inbox,
+            roots=self.roots,
+            surveyor=Surveyor(self.roots, recipes, self.store, max_bytes=max_bytes, clock_ns=clock_ns),
+            indexer=Indexer(
+                self.roots, recipes, self._parser, self._attempts, max_bytes=max_bytes, clock_ns=clock_ns
+            ),
+            store=self.store,
+            model=model,
+            clock=clock,
+        )
+        self._recipes = recipes
+        self._max_bytes = max_bytes
+        self.searcher = Searcher(
+            self.store.snapshot,
+            lambda: self.store.index,
+            self.store.cache,
+            index_failed=lambda error: log.error("the vector index could not answer a query: %s", error),
+        )
+        self._status = StatusReport(
+            store=self.store,
+            roots=self.roots,
+            worker=self.worker,
+            model=model,
+            watch=lambda: self.watch_state(),
+            is_stopping=lambda: self._closed,
+            is_served=False,
+        )
+
+    # --- open and close ---
+
+    @classmethod
+    def open(
+        cls,
+        config: Config,
+        *,
+        inline_parsing: bool = False,
+        before_store: Callable[[], None] = lambda: None,
+    ) -> Engine:
+        """Take the lock and open everything but the weights and the vector index, which open when first needed.
+
+        `before_store` is called once the lock is held. Raises StateLockedError, ModelUnavailableError, StoreUnavailableError, UsageError.
+        """
+        lock = StateLock(config.state_dir)
+        try:
+            lock.acquire(LOCK_WAIT_S if _is_dying(config) else 0.0)
+        except LockedError as error:
+            raise StateLockedError(str(error)) from error
+        except StoreError as error:
+            raise StoreUnavailableError(str(error)) from error
+        try:
+            before_store()
+            model = HeldModel(_opened_model(config))
+            _check_budget(config, model)
+            folder = config.state_dir / INDEX_FOLDER
+            return cls(
+                config,
+                lock,
+                model,
+                index_factory=lambda: ChromaIndex(
+                    folder, lock_fd=lock.fileno(), documents=config.store.documents
+                ),
+                index_path=folder,
+                parser=_inline_parser if inline_parsing else lambda held: _pool(config, held),
+            )
+        except StoreError as error:
+            lock.release()
+            raise StoreUnavailableError(str(error)) from error
+        except BaseException:
+            lock.release()
+            raise
+
+    def start(self) -> None:
+        """Work on a thread of its own from now on, and load the model."""
+        self._status.is_served = True
+        self.model.start()
+        self._thread = threading.Thread(target=self.worker.run, name="worker", daemon=True)
+        self._thread.start()
+
+    def walk_all(self) -> None:
+        """Post a walk of every root."""
+        for root in self.roots:
+            self.inbox.post(Hint(root.name, b""))
+
+    def close(self) -> None:
+        """Idempotent. Ends the current batch, closes the store, frees the lock."""
+        if self._closed:
+            return
+        self._closed = True
+        self.worker.stop()
+        if self._thread is not None:
+            self._thread.join()
+        self._parser.close()
+        try:
+            self.store.close()
+        finally:
+            self._lock.release()
+
+    # --- Backend ---
+
+    def status(self, client: Client) -> Answer:
+        return self._status.answer(client)
+
+    def search(self, client: Client, params: Mapping[str, Any]) -> Answer:
+        defaults = {"k": self.config.search.k, "mode": self.config.search.mode}
+        request = parse_search({**defaults, **params}, datetime.now().astimezone())
+        if self._thread is None and request.mode != "lexical":
+            self.model.wait()
+        with _as_user_errors(), self.model.question():
+            if self._thread is None:
+                self.store.recover()
+            return self.searcher.search(
+                request, client, self.roots.views(), self.model.as_it_stands(), pending=self.worker.pending
+            )
+
+    def get(self, client: Client, params: Mapping[str, Any]) -> Answer:
+        request = parse_get(params)
+        with _as_user_errors():
+            return reading.get(self.store, self.roots, client, request, self._max_bytes)
+
+    def why(self, client: Client, path: str) -> Answer:
+        with _as_user_errors():
+            return reading.why(self.store, self.roots, client, path, self.worker.queue.holds)
+
+    def preview(self, client: Client, params: Mapping[str, Any]) -> Answer:
+        request = parse_preview(params)
+        with _as_user_errors():
+            return reading.preview(
+                self.roots, self._recipes, self._parser, client, request, self._max_bytes
+            )
+
+    def failures(self, client: Client) -> Answer:
+        with _as_user_errors():
+            return reading.failures(self.store, self.roots, client)
+
+    def sync(self, client: Client, paths: Sequence[str], progress: Progress | None = None) -> Answer:
+        places = reading.places_of(self.roots, client, paths)
+        ticket = self.worker.request(places, Ticket())
+        with _as_user_errors():
+            self._complete(ticket, progress)
+        return ticket.answer(self.status(client)["chunks"])
+
+    def forget(self, client: Client, params: Mapping[str, Any]) -> Answer:
+        request = parse_forget(params)
+        with _as_user_errors():
+            if request.confirm is not None:
+                root = reading.root_named(self.roots, client, request.confirm)
+                root.confirmed = True
+                ticket = self.worker.request([(root.name, b"")], Ticket())
+                self._complete(ticket, None)
+                return {"forgotten": ticket.files.forgotten, "root": root.name}
+            root, place = reading.place_to_forget(self.store, self.roots, client, request.path or "")
+            gone = [
+                row.path
+                for row in self.store.catalog.plan_rows(self.store.target.id, root.name, place)
+                if not os.path.lexists(paths.join(root.rules.path, row.path))
+            ]
+            with self._working:
+                self.store.commit([ForgetFile(root.name, path) for path in gone], None)
+            return {"forgotten": len(gone), "root": root.name}
+
+    # --- working ---
+
+    def _complete(self, ticket: Ticket, progress: Progress | None) -> None:
+        """Wait until the worker's thread has done it, or do it here."""
+        while not ticket.finished:
+            if self._thread is None:
+                with self._working:
+                    tick = self.worker.tick()
+                if tick.did == "failed":
+                    raise StoreUnavailableError(self.worker.problem)
+                if tick.did == "waiting":
+                    self.model.wait(tick.wait_s)
+                elif tick.did == "idle" or tick.did == "drained":
+                    self.inbox.wait(0.05)
+            else:
+                ticket.wait(_PROGRESS_S)
+            if progress is not None:
+                progress(ticket.progress())
+        ticket.wait()
+        if self._thread is None:
+            while self.worker.tick().did not in ("idle", "failed", "waiting"):
+                pass
+
+    def _attempts(self, root: str, path: bytes) -> int:
+        row = self.store.catalog.file_row(self.store.target.id, root, path)
+        return 0 if row is None else row.attempts
+
+
+@contextmanager
+def _as_user_errors() -> Iterator[None]:
+    try:
+        yield
+    except PlaceNotFoundError as error:
+        raise NotFoundError(str(error)) from error
+    except StoreError as error:
+        raise StoreUnavailableError(str(error)) from error
+
+
+def _opened_model(config: Config) -> Any:
+    embedding = config.embedding
+    try:
+        return open_model(
+            embedding.model,
+            offline=embedding.offline,
+            query_prompt=embedding.query_prompt,
+            document_prompt=embedding.document_prompt,
+            threads=config.model_threads,
+            device="cpu" if embedding.device == "auto" else embedding.device,
+            memory=FactFile(config.state_dir / "facts.json"),
+        )
+    except ModelError as error:
+        raise ModelUnavailableError(f"The embedding model cannot be loaded: {error}") from error
+
+
+def _check_budget(config: Config, model: HeldModel) -> None:
+    try:
+        limits_of(config.cut_settings(None, b""), model.counter, model.budget)
+    except ValueError as error:
+        raise UsageError(f"[embedding] document_prompt: {error}") from error
+
+
+def _inline_parser(held: HeldModel) -> Parser:
+    return InlinePool(held.counter_spec, held.budget)
+
+
+def _pool(config: Config, held: HeldModel) -> Parser:
+    limits = ParseLimits(config.limits.parse_seconds, config.limits.parse_memory_mb, config.limits.niceness)
+    return ParsePool(limits, held.counter_spec, held.budget, workers=max(1, min(4, config.cpu_threads // 2)))
+
+
+def _is_dying(config: Config) -> bool:
+    """Nobody answers on the socket: whoever holds the lock is a process that ends, or a command that works alone."""
+    from ragd.daemon.api.sockets import answers
+
+    return not (config.socket_path.exists() and answers(config.socket_path))

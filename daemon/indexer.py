@@ -1,0 +1,187 @@
+"""From a task to a change: read the file, see whether its content is new, have it cut.
+
+What must stay true: nothing here writes; whatever happens to one file becomes a change of that file (or "look
+again"), never an exception that stops another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from ragd.chunkers.records import Cut, SourceFile
+from ragd.daemon.files import paths
+from ragd.daemon.files.read import FileBytes, NotRead, read_file
+from ragd.daemon.parsing.pool import Parser
+from ragd.daemon.parsing.wire import ParseFailedError, ParseJob
+from ragd.daemon.plan import is_trusted
+from ragd.daemon.recipes import Recipes
+from ragd.daemon.root_set import RootSet
+from ragd.daemon.task_queue import Task
+from ragd.store.types import Change, FailFile, FileStat, ForgetFile, IndexFile, TouchFile
+
+UNSTABLE_TRIES = 5
+"""A file that is written all the time is taken as it is after so many tries."""
+_FIRST_PAUSE_S = 30
+_LONGEST_PAUSE_S = 3600
+_NO_STAT = FileStat(0, 0, 0, 0, 0)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What became of a task: the changes to commit, and how it counts once they are committed.
+
+    `counts_as` is a counter of `sync` (indexed, unchanged, moved, forgotten, skipped, failed), or "again": the file
+    is to be looked at once more, and `changes` is empty.
+    """
+
+    task: Task
+    counts_as: str
+    changes: list[Change] = field(default_factory=list)
+    reason: str = ""
+    detail: str = ""
+    texts: int = 0
+
+
+@dataclass(slots=True)
+class Begun:
+    """A task under way: prepared already, or waiting for its cut."""
+
+    task: Task
+    prepared: Prepared | None = None
+    read: FileBytes | None = None
+    content_hash: bytes = b""
+    trusted: bool = False
+    future: Future[Cut] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.read is None else len(self.read.data)
+
+
+class Indexer:
+    """For one thread. `attempts_of` says how often a file has failed in a row."""
+
+    def __init__(
+        self,
+        roots: RootSet,
+        recipes: Recipes,
+        parser: Parser,
+        attempts_of: Callable[[str, bytes], int],
+        *,
+        max_bytes: int,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._roots = roots
+        self._recipes = recipes
+        self._parser = parser
+        self._attempts_of = attempts_of
+        self._max_bytes = max_bytes
+        self._clock_ns = clock_ns
+        self._unstable: dict[tuple[str, bytes], int] = {}
+        self.files_read = 0
+
+    def begin(self, task: Task) -> Begun:
+        """Read the file if there is something to read, and hand it to a parsing child if its content is new."""
+        action, root = task.action, self._roots.by_name[task.root].rules
+        if action.kind == "forget":
+            return Begun(task, Prepared(task, "forgotten", [ForgetFile(task.root, action.path)]))
+        if action.kind == "skip":
+            return Begun(task, self._skipped(task, action.reason, action.detail, action.stat or _NO_STAT))
+        opened_ns = self._clock_ns()
+        self.files_read += 1
+        tries = self._unstable.get(task.key, 0)
+        read = read_file(root, action.path, self._max_bytes, accept_growing=tries >= UNSTABLE_TRIES)
+        if isinstance(read, NotRead):
+            return Begun(task, self._not_read(task, read))
+        self._unstable.pop(task.key, None)
+        content_hash = hashlib.blake2b(read.data, digest_size=16).digest()
+        trusted = is_trusted(read.stat, opened_ns)
+        if action.kind == "index" and content_hash == action.touch_if_hash:
+            touch = TouchFile(task.root, action.path, read.stat, trusted)
+            return Begun(task, Prepared(task, "unchanged", [touch]))
+        job = ParseJob(
+            SourceFile(read.data, task.root, action.path), self._recipes.settings(task.root, action.path)
+        )
+        return Begun(
+            task,
+            read=read,
+            content_hash=content_hash,
+            trusted=trusted,
+            future=self._parser.submit(job),
+        )
+
+    def finish(self, begun: Begun) -> Prepared:
+        """Wait for the cut. Raises ParsePoolError when no file can be parsed at all."""
+        if begun.prepared is not None:
+            return begun.prepared
+        if begun.future is None or begun.read is None:
+            raise ValueError("the task was not begun")
+        task, action = begun.task, begun.task.action
+        try:
+            cut = begun.future.result()
+        except ParseFailedError as error:
+            prepared = self._failed(task, error.reason, error.detail, begun.read.stat, begun.content_hash)
+        else:
+            index = IndexFile(
+                task.root, action.path, begun.read.stat, begun.trusted, begun.content_hash, cut
+            )
+            counts_as = "indexed" if cut.skipped is None else "skipped"
+            prepared = Prepared(task, counts_as, [index], cut.skipped or "", cut.detail, len(cut.chunks))
+        if action.moved_from is not None:
+            # One commit: a search sees the file at its old place or at its new one, never at none.
+            prepared.changes.append(ForgetFile(task.root, action.moved_from))
+            if prepared.counts_as == "indexed" and begun.content_hash == action.touch_if_hash:
+                prepared.counts_as = "moved"
+        return prepared
+
+    def _skipped(self, task: Task, reason: str, detail: str, stat: FileStat) -> Prepared:
+        recipe = self._recipes.of_root(task.root)(task.action.path)
+        cut = Cut(type="", chunker="", title="", recipe=recipe, skipped=reason, detail=detail)
+        change = IndexFile(task.root, task.action.path, stat, is_trusted(stat, self._clock_ns()), b"", cut)
+        return Prepared(task, "skipped", [change], reason, detail)
+
+    def _not_read(self, task: Task, read: NotRead) -> Prepared:
+        path = task.action.path
+        moved_from = task.action.moved_from
+        gone: list[Change] = [] if moved_from is None else [ForgetFile(task.root, moved_from)]
+        if read.code == "gone":
+            # The next walk of the place tells; here only the file that was to be replaced may go.
+            return Prepared(task, "again", gone, "gone", read.detail)
+        if read.code == "unstable":
+            self._unstable[task.key] = self._unstable.get(task.key, 0) + 1
+            return Prepared(task, "again", gone, "unstable", read.detail)
+        stat = read.stat or task.action.stat or _NO_STAT
+        if read.code in ("not_regular", "not_local", "too_large", "outside_root"):
+            prepared = self._skipped(task, read.code, read.detail, stat)
+        else:
+            retry = self._retry_at(task.root, path) if read.may_pass else None
+            failed = FailFile(task.root, path, stat, read.code, read.detail, retry_at_ns=retry)
+            prepared = Prepared(task, "failed", [failed], read.code, read.detail)
+        prepared.changes += gone
+        return prepared
+
+    def _failed(self, task: Task, reason: str, detail: str, stat: FileStat, content_hash: bytes) -> Prepared:
+        path = task.action.path
+        recipe = self._recipes.of_root(task.root)(path)
+        change = FailFile(task.root, path, stat, reason, detail, content_hash, recipe)
+        return Prepared(task, "failed", [change], reason, detail)
+
+    def unembedded(self, prepared: Prepared, error: str) -> Prepared:
+        """The file's texts got no vector: it is as it was, and is tried again after a pause."""
+        task = prepared.task
+        stat = task.action.stat or _NO_STAT
+        retry = self._retry_at(task.root, task.action.path)
+        failed = FailFile(task.root, task.action.path, stat, "embed_error", error, retry_at_ns=retry)
+        return Prepared(task, "failed", [failed], "embed_error", error)
+
+    def _retry_at(self, root: str, path: bytes) -> int:
+        """Growing pauses: the cause may pass."""
+        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(16, self._attempts_of(root, path)))
+        return self._clock_ns() + pause_s * 1_000_000_000
+
+    def shown(self, task: Task) -> str:
+        """The absolute path of a task's file, for people."""
+        return paths.show(paths.join(self._roots.by_name[task.root].rules.path, task.action.path))
