@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+
 from ragd.store.chroma import health
 from ragd.store.chroma.wire import Answer, Request, Scalar, decode_request, encode, unpack_vectors
 

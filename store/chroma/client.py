@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from ragd.store.chroma import health
 from ragd.store.chroma.process import ChromaProcess
 from ragd.store.chroma.wire import Answer, Request, clean_metadata, clean_text, pack_vectors
@@ -199,8 +200,8 @@ class ChromaIndex:
         return read
 
     def _batch_rows(self) -> int:
-        if not self._closed:
-            self._process.ensure_started()
+        if not self._process.max_batch:
+            self._ask(Request(0, "hello"))
         rows = BUSY_BATCH_ROWS if self._turns.questions_within(BUSY_S) else BATCH_ROWS
         return max(1, min(rows, self._process.max_batch))
 

@@ -110,14 +110,18 @@ def sweep(folder: Path) -> int:
 
 def shrink(folder: Path) -> None:
     """Give free pages of the database back and erase what deleted rows said. Only while no client has it
-    open."""
+    open. The write-ahead queue keeps metadata that was applied long ago; replaying needs only its vectors."""
     with closing(sqlite3.connect(folder / DATABASE, timeout=10.0, isolation_level=None)) as database:
+        database.execute(
+            "update embeddings_queue set metadata = null where metadata is not null and seq_id <= "
+            "(select min(seq_id) from max_seq_id join segments on segments.id = max_seq_id.segment_id "
+            "where segments.scope = 'METADATA' "
+            "and embeddings_queue.topic like '%/' || segments.collection)"
+        )
         database.execute(
             "insert into embedding_fulltext_search(embedding_fulltext_search) values ('optimize')"
         )
-        (free_pages,) = database.execute("pragma freelist_count").fetchone()
-        if free_pages:
-            database.execute("vacuum")
+        database.execute("vacuum")
 
 
 def make_durable(folder: Path) -> None:

@@ -27,6 +27,7 @@ CHILD = (sys.executable, "-P", "-m", "ragd.store.chroma.child")
 _PAUSES_S = (0.0, 0.0, 0.2, 1.0, 5.0, 30.0)
 """Before the start that follows this many deaths in a row; longer ones are not slept through but refused."""
 _SLEEP_THROUGH_S = 1.0
+_ATTEMPTS = 3
 _FAULT_LIMIT = 3
 _FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 _REAP_S = 30.0
@@ -42,10 +43,7 @@ def child_environment(environment: dict[str, str]) -> dict[str, str]:
     }
     if "PYTHONPATH" in environment:
         kept["PYTHONPATH"] = environment["PYTHONPATH"]
-    return kept | {
-        "ANONYMIZED_TELEMETRY": "False",
-        "PYTHONNOUSERSITE": environment.get("PYTHONNOUSERSITE", ""),
-    }
+    return kept | {"ANONYMIZED_TELEMETRY": "False"}
 
 
 def how_it_ended(code: int) -> str:
@@ -89,49 +87,36 @@ class ChromaProcess:
         self.starts = 0
         """How many children were started."""
         self.max_batch = 0
-        """The most rows Chroma takes in one call; known while a child runs."""
+        """The most rows Chroma takes in one call; 0 until a child has said so."""
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
     def ask(self, request: Request) -> Answer:
-        """One request, asked a second time if the child died over it: every request may be done twice.
+        """One request, asked again if the child died over it: every request may be done twice.
 
         Raises DamagedError when the folder is damaged (for good, until `forget_damage`), StoreError
         otherwise.
         """
-        for _ in range(2):
-            self.ensure_started()
+        for _ in range(_ATTEMPTS):
+            if self._damage is not None:
+                raise DamagedError(self._damage)
             try:
+                if self._connection is None:
+                    self._start()
                 answer = self._exchange(request)
-            except (EOFError, OSError):
+            except (EOFError, ConnectionError):
                 self._bury()
                 continue
             self._deaths = self._faults = 0
             return self._checked(answer)
-        raise StoreError(
-            f"Chroma's process {self._last_words} twice over the same request ({request.operation})"
-        )
-
-    def ensure_started(self) -> None:
-        """Raises as `ask` does."""
         if self._damage is not None:
             raise DamagedError(self._damage)
-        if self._process is not None:
-            return
-        pause_s = self._not_before - self._clock()
-        if pause_s > _SLEEP_THROUGH_S:
-            raise StoreError(
-                f"Chroma's process {self._last_words}, {self._deaths} times in a row; "
-                f"next try in {pause_s:.0f} s"
-            )
-        if pause_s > 0:
-            self._sleep(pause_s)
-        problems = health.folder_problems(self._folder)
-        if problems:
-            self._found_damage("; ".join(problems))
-        self._start()
+        raise StoreError(
+            f"Chroma's process {self._last_words}, {_ATTEMPTS} times over the same request "
+            f"({request.operation})"
+        )
 
     def stop(self, wait_s: float) -> bool:
         """Let the child finish, close and end. False if it is still at it after `wait_s` seconds: it then
@@ -160,6 +145,11 @@ class ChromaProcess:
         self._not_before = 0.0
 
     def _start(self) -> None:
+        """Start a child and wait until it has the folder open. Raises EOFError when it died over that."""
+        self._wait_for_the_last_one()
+        problems = health.folder_problems(self._folder)
+        if problems:
+            self._found_damage("; ".join(problems))
         ours, theirs = socket.socketpair()
         passed = [theirs.fileno()]
         command = [
@@ -193,14 +183,21 @@ class ChromaProcess:
         self.starts += 1
         self._log = log
         self._connection = Connection(ours.detach())
-        try:
-            hello = self._exchange(Request(0, "hello"))
-        except (EOFError, OSError):
-            self._bury()
-            if self._damage is not None:
-                raise DamagedError(self._damage) from None
-            raise StoreError(f"Chroma's process {self._last_words} while it opened {self._folder}") from None
-        self.max_batch = self._checked(hello).count
+        self.max_batch = self._checked(self._exchange(Request(0, "hello"))).count
+
+    def _wait_for_the_last_one(self) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                raise StoreError(f"Chroma's process {self._process.pid} is still finishing its last write")
+            self._process = None
+        pause_s = self._not_before - self._clock()
+        if pause_s > _SLEEP_THROUGH_S:
+            raise StoreError(
+                f"Chroma's process {self._last_words}, {self._deaths} times in a row; "
+                f"next try in {pause_s:.0f} s"
+            )
+        if pause_s > 0:
+            self._sleep(pause_s)
 
     def _exchange(self, request: Request) -> Answer:
         connection = self._connection

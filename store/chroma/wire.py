@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
 from ragd.store.types import MetadataValue
 
 Scalar = str | int | float | bool
