@@ -91,6 +91,9 @@ def fill(
             parts.append(waiting[:size])
             del waiting[:size]
         batch, began = parts.pop(), clock()
+        if len(batch) > limit:  # too many since it was cut
+            parts += [batch[limit:], batch[:limit]]
+            continue
         try:
             vectors, error = _embed(embedder, batch, texts, cache.dimension)
         finally:

@@ -212,7 +212,9 @@ def forget(path: bytes = b"a.md", root: str = ROOT) -> ForgetFile:
     return ForgetFile(root, path)
 
 
-def fail(path: bytes = b"a.md", root: str = ROOT, reason: str = "parse_error", retry: int | None = None) -> FailFile:
+def fail(
+    path: bytes = b"a.md", root: str = ROOT, reason: str = "parse_error", retry: int | None = None
+) -> FailFile:
     return FailFile(root, path, stat(), reason, "it is broken", retry_at_ns=retry)
 
 

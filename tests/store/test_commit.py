@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from ragd.store.errors import InterruptedCommitError, StoreError
-from ragd.store.filling import Pace
-from ragd.store.types import FileStat, TouchFile
 from store_kit import (
     DIMENSION,
     ROOT,
@@ -20,6 +17,10 @@ from store_kit import (
     stat,
     texts_of,
 )
+
+from ragd.store.errors import InterruptedCommitError, StoreError
+from ragd.store.filling import Pace
+from ragd.store.types import FileStat, TouchFile
 
 A = (ROOT, b"a.md")
 
@@ -109,7 +110,9 @@ def test_a_moved_file_keeps_its_vectors(house: House) -> None:
 
 def test_a_text_that_stands_in_many_files_is_embedded_once(house: House) -> None:
     store, embedder = house.open(), Embedder()
-    outcome = store.commit([index_file(["same", "same", f"own {n}"], b"%d.md" % n) for n in range(5)], embedder)
+    outcome = store.commit(
+        [index_file(["same", "same", f"own {n}"], b"%d.md" % n) for n in range(5)], embedder
+    )
     assert (outcome.added, outcome.texts_embedded) == (15, 6)
     assert set(embedder.embedded.values()) == {1}
     assert_consistent(house, store)
@@ -177,7 +180,13 @@ def test_a_failed_file_keeps_its_last_good_chunks_marked_stale(house: House) -> 
     assert_consistent(house, store)
     store.commit([index_file(["good", "again"])], embedder)
     row = file_of(store)
-    assert (row.state, row.reason, row.stale, row.attempts, row.retry_at_ns) == ("indexed", "", False, 0, None)
+    assert (row.state, row.reason, row.stale, row.attempts, row.retry_at_ns) == (
+        "indexed",
+        "",
+        False,
+        0,
+        None,
+    )
     assert_consistent(house, store)
 
 
@@ -264,7 +273,14 @@ def test_fault_d5_a_row_whose_title_or_section_changed_is_replaced_whole(house: 
 
 def test_fault_d4_metadata_of_any_shape_is_kept_as_json(house: House) -> None:
     store, embedder = house.open(), Embedder()
-    metadata = {"author": None, "tags": [], "owner": {"name": "x"}, "n": float("nan"), "day": object, 1: [(2,)]}
+    metadata = {
+        "author": None,
+        "tags": [],
+        "owner": {"name": "x"},
+        "n": float("nan"),
+        "day": object,
+        1: [(2,)],
+    }
     store.commit([index_file(["text"], metadata=metadata), index_file(["none"], b"b.md")], embedder)
     with store.snapshot() as snapshot:
         found = snapshot.execute("SELECT path, metadata ->> '$.owner.name', metadata ->> '$.n' FROM file")
