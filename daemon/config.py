@@ -15,6 +15,7 @@ from typing import Any
 
 import platformdirs
 from pydantic import ValidationError
+
 from ragd.chunkers.records import CutSettings
 from ragd.daemon.config_checks import check_settings
 from ragd.daemon.config_lines import lines_of
@@ -91,9 +92,18 @@ class Config:
         """[embedding] threads, 0 resolved."""
         return self.embedding.threads or self.cpu_threads
 
-    def cut_settings(self, root: Root | None, rel_path: str | bytes, type_name: str) -> CutSettings:
-        """How a file of a root is cut; see config_roots.cut_settings for which key wins."""
-        return cut_settings(self.chunking, root, rel_path, type_name)
+    def cut_settings(
+        self, root: Root | None, rel_path: str | bytes, type_name: str | None = None
+    ) -> CutSettings:
+        """How a file of a root is cut; see config_roots.cut_settings for which key wins. Without `type_name`
+        the type is the one its name tells, which is what counts before a file is read."""
+        return cut_settings(self.chunking, root, rel_path, type_name or _type_of_name(rel_path))
+
+
+def _type_of_name(rel_path: str | bytes) -> str:
+    from ragd.chunkers.detect import type_by_name
+
+    return type_by_name(os.fsdecode(rel_path).rpartition("/")[2]) or "text"
 
 
 def _cores() -> int:
@@ -113,6 +123,12 @@ def find_config(explicit: str | None, environment: Mapping[str, str]) -> Path | 
             return path
     path = default_config_file()
     return path if path.is_file() else None
+
+
+def config_to_write(explicit: str | None, environment: Mapping[str, str]) -> Path:
+    """The file that `find_config` would look for, whether it is there or not."""
+    named = explicit or environment.get("RAGD_CONFIG")
+    return Path(os.path.abspath(Path(named).expanduser())) if named else default_config_file()
 
 
 def default_config_file() -> Path:
@@ -165,6 +181,18 @@ def parse_config(text: str, file: Path | None) -> Config:
         roots=roots,
         warnings=_warnings(roots),
     )
+
+
+def toml_or_text(value: str) -> Any:
+    """What TOML takes a single value for (a number, true, "text"); the text itself where it takes it for
+    nothing."""
+    import tomli
+
+    try:
+        parsed = tomli.loads(f"value = {value}")
+    except tomli.TOMLDecodeError:
+        return value
+    return parsed["value"] if len(parsed) == 1 else value
 
 
 def _state_dir(settings: Settings, base: Path) -> Path:
@@ -228,12 +256,12 @@ def _warnings(roots: tuple[Root, ...]) -> tuple[str, ...]:
 
 
 def _known_types() -> frozenset[str]:
-    from ragd.chunkers.registry import known_types
+    from ragd.chunkers.registry import TYPES
 
-    return frozenset(known_types())
+    return frozenset(TYPES)
 
 
 def _known_chunkers() -> frozenset[str]:
-    from ragd.chunkers.registry import known_chunkers
+    from ragd.chunkers.registry import chunker_names
 
-    return frozenset(known_chunkers())
+    return frozenset(chunker_names())

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
+
 from ragd.daemon.config_schema import CHUNKING_DEFAULTS, RootTable, RuleTable, Settings
 
 _WIDTH = 100
@@ -97,3 +98,25 @@ def effective(settings: Settings) -> Mapping[str, Any]:
     values: dict[str, Any] = settings.model_dump(exclude_none=True, mode="json")
     values["chunking"] = {**CHUNKING_DEFAULTS, **values["chunking"]}
     return values
+
+
+def effective_toml(values: Mapping[str, Any]) -> str:
+    """What `effective` gives, as TOML that says the same when it is read."""
+    lines: list[str] = []
+    for name, section in values.items():
+        for table in section if isinstance(section, list) else [section]:
+            lines += ["", f"[[{name}]]" if isinstance(section, list) else f"[{name}]", *_table(name, table)]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _table(name: str, table: Mapping[str, Any]) -> list[str]:
+    lines, inner = [], list[str]()
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            inner += ["", f"[{name}.{key}]", *_table(f"{name}.{key}", value)]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for item in value:
+                inner += ["", f"[[{name}.{key}]]", *_table(f"{name}.{key}", item)]
+        else:
+            lines.append(f"{key} = {toml_value(value)}")
+    return lines + inner

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
 from ragd.daemon.config_lines import Place
 from ragd.daemon.config_schema import NOT_YET, NOT_YET_VALUES, ChunkingKeys, RootTable, RuleTable, Settings
 
@@ -58,9 +59,12 @@ def key_of(place: Place) -> str:
     return text
 
 
-def schema_problems(error: ValidationError, raw: Mapping[str, Any]) -> list[Problem]:
-    """The problems of one validation of `raw`."""
-    return [Problem(place, _message(item, place)) for item in error.errors() for place in [_place(item, raw)]]
+def schema_problems(
+    error: ValidationError, raw: Mapping[str, Any], table: tuple[str, ...] = ()
+) -> list[Problem]:
+    """The problems of one validation of `raw`, which is the whole file or one `table` of it."""
+    places = [(item, (*table, *_place(item, raw))) for item in error.errors()]
+    return [Problem(place, _message(item, place)) for item, place in places]
 
 
 def without(raw: dict[str, Any], place: Place) -> None:
@@ -162,7 +166,7 @@ def unknown_key(place: Place) -> str:
     belongs = f"{name} in {' or '.join(elsewhere)}" if elsewhere else ""
     if not table:
         near = difflib.get_close_matches(_plain(key), known, 1, 0.6)
-        meant = belongs or (f"[[{near[0]}]]" if near == ["root"] else f"[{near[0]}]" if near else "")
+        meant = f"[[{near[0]}]]" if near == ["root"] else f"[{near[0]}]" if near else belongs
         return (
             "unknown" + (f"; did you mean {meant}?" if meant else ".") + f" The tables are {', '.join(known)}"
         )
@@ -199,4 +203,4 @@ def near_value(value: str, known: Iterable[str]) -> str:
     """The end of a message about a value that is not one of `known`."""
     names = sorted(known)
     near = difflib.get_close_matches(value, names, 1, 0.5)
-    return (f"; did you mean {near[0]}?" if near else "") + f" Known: {', '.join(names)}"
+    return (f"; did you mean {near[0]}?" if near else ".") + f" Known: {', '.join(names)}"

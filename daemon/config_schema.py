@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
+
 from ragd.chunkers.records import CutSettings
 
 _CHUNKING = CutSettings()
@@ -59,7 +60,7 @@ class EmbeddingSection(Section):
         default="auto", description="What runs the model."
     )
     precision: Literal["fp32"] = Field(default="fp32", description="Precision of the weights.")
-    device: str = Field(default="auto", min_length=1, description='"auto", "cpu", "cuda", "cuda:1" or "mps".')
+    device: str = Field(default="cpu", min_length=1, description='"cpu", "cuda", "cuda:1" or "mps".')
     batch_tokens: int = Field(
         default=8192,
         ge=256,
@@ -88,12 +89,12 @@ class ChunkingKeys(Section):
     )
     target_tokens: int | None = Field(
         default=None,
-        ge=16,
+        ge=1,
         le=32_768,
         description="Wanted size of a chunk, in tokens of the model; never more than the model takes.",
     )
     max_tokens: int | None = Field(
-        default=None, ge=16, le=32_768, description="No chunk is larger, in tokens of the model."
+        default=None, ge=1, le=32_768, description="No chunk is larger, in tokens of the model."
     )
     overlap_ratio: float | None = Field(
         default=None,

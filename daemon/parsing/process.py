@@ -117,10 +117,8 @@ class ParseChild:
         connection = self._connection
         assert connection is not None
         try:
-            connection.send_bytes(frame)
-            if not connection.poll(self._setup.limits.parse_seconds):
-                raise BlockingIOError("no answer")
-            answer, is_last = wire.decode_answer(connection.recv_bytes(wire.answer_limit_bytes(job.source)))
+            received = self._exchange(connection, frame, wire.answer_limit_bytes(job.source))
+            answer, is_last = wire.decode_answer(received)
         except BlockingIOError as error:
             self.stop()
             raise self._too_slow() from error
@@ -134,6 +132,13 @@ class ParseChild:
         if is_last or answer is None:
             self.stop()
         return answer or wire.Failed("crashed", "the parser answered what was not asked")
+
+    def _exchange(self, connection: Connection, frame: bytes, limit_bytes: int) -> bytes:
+        """Raises BlockingIOError when the child is too slow in reading, in parsing or in answering."""
+        connection.send_bytes(frame)
+        if not connection.poll(self._setup.limits.parse_seconds):
+            raise BlockingIOError("no answer")
+        return connection.recv_bytes(limit_bytes)
 
     def _too_slow(self) -> wire.ParseFailedError:
         return wire.ParseFailedError("timeout", f"not parsed within {self._setup.limits.parse_seconds:g} s")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 import msgspec
+
 from ragd.chunkers.records import Cut, CutSettings, ModelBudget, SourceFile
 from ragd.chunkers.tokens import ModelTokenCounter, PlainCounter, TokenCounter
 from ragd.daemon.parsing.limits import ParseLimits

@@ -1,0 +1,1 @@
+"""A few files of a made-up allotment garden, for a first try of ragd."""

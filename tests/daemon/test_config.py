@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ragd.chunkers.records import CutSettings
 from ragd.daemon import config as config_module
 from ragd.daemon.config import Config, find_config, load_config, parse_config
@@ -340,6 +341,12 @@ def test_a_rule_wins_over_a_type_and_a_type_over_chunking(tmp_path: Path) -> Non
     assert cut(b"meetings/a.md", "markdown") == CutSettings("structure", 300, 400, 0.12, False)
     assert cut("meetings/today.md", "markdown") == CutSettings("structure", 350, 400, 0.12, False)
     assert cut(b"meetings/\xff.txt", "text") == CutSettings("sentence", 300, 400, 0.12, False)
+
+
+def test_the_type_is_the_one_the_name_tells_when_it_is_not_given(tmp_path: Path) -> None:
+    config = good("[chunking.markdown]\ntarget_tokens = 200\n", tmp_path)
+    assert config.cut_settings(None, "a/b.md").target_tokens == 200
+    assert config.cut_settings(None, b"a/b").target_tokens == 500
 
 
 @pytest.mark.parametrize(

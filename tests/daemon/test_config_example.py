@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from ragd.daemon import config as config_module
 from ragd.daemon.config import parse_config
 from ragd.daemon.config_example import effective, example_toml, toml_value

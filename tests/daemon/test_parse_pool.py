@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from ragd.chunkers.records import Cut, CutSettings, ModelBudget, SourceFile
 from ragd.chunkers.tokens import PlainCounter
 from ragd.daemon.parsing.limits import ParseLimits
