@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ragd.chunkers.limits import limits_of
+from ragd.chunkers.records import CutSettings, SourceFile
 from ragd.daemon import reading
 from ragd.daemon.backend import Answer, Progress
 from ragd.daemon.config import Config
@@ -29,11 +30,13 @@ from ragd.daemon.errors import (
 )
 from ragd.daemon.fact_file import FactFile
 from ragd.daemon.files import paths
-from ragd.daemon.inbox import Hint, Inbox
+from ragd.daemon.files.hints import Hint
+from ragd.daemon.inbox import Inbox
 from ragd.daemon.indexer import Indexer
 from ragd.daemon.model import HeldModel
 from ragd.daemon.parsing.limits import ParseLimits
-from ragd.daemon.parsing.pool import InlinePool, Parser, ParsePool
+from ragd.daemon.parsing.pool import InlinePool, ParsePool, Parser
+from ragd.daemon.parsing.wire import ParseJob
 from ragd.daemon.recipes import Recipes, Tokenizer
 from ragd.daemon.requests import parse_forget, parse_get, parse_preview, parse_search
 from ragd.daemon.root_set import RootSet
@@ -81,6 +84,7 @@ class Engine:
         self._thread: threading.Thread | None = None
         self._working = threading.Lock()
         self._closed = False
+        self.is_stopping = False
         self.watch_state: Callable[[], WatchState] = WatchState
         self.store = Store(
             config.state_dir,
@@ -101,18 +105,14 @@ class Engine:
         self.roots = RootSet(config.roots, kept_out)
         self.roots.remember(self.store.catalog)
         recipes = Recipes(config, Tokenizer(model.counter.fingerprint, model.budget))
-        self.inbox = Inbox(
-            debounce_ms=config.watch.debounce_ms, max_delay_ms=config.watch.max_delay_ms, clock=clock
-        )
+        self.inbox = Inbox(debounce_ms=config.watch.debounce_ms, max_delay_ms=config.watch.max_delay_ms, clock=clock)
         self._parser = parser(model)
         max_bytes = int(config.limits.max_file_mb * 1_000_000)
         self.worker = Worker(
             inbox=self.inbox,
             roots=self.roots,
             surveyor=Surveyor(self.roots, recipes, self.store, max_bytes=max_bytes, clock_ns=clock_ns),
-            indexer=Indexer(
-                self.roots, recipes, self._parser, self._attempts, max_bytes=max_bytes, clock_ns=clock_ns
-            ),
+            indexer=Indexer(self.roots, recipes, self._parser, self._attempts, max_bytes=max_bytes, clock_ns=clock_ns),
             store=self.store,
             model=model,
             clock=clock,
@@ -131,7 +131,7 @@ class Engine:
             worker=self.worker,
             model=model,
             watch=lambda: self.watch_state(),
-            is_stopping=lambda: self._closed,
+            is_stopping=lambda: self.is_stopping or self._closed,
             is_served=False,
         )
 
@@ -147,7 +147,8 @@ class Engine:
     ) -> Engine:
         """Take the lock and open everything but the weights and the vector index, which open when first needed.
 
-        `before_store` is called once the lock is held. Raises StateLockedError, ModelUnavailableError, StoreUnavailableError, UsageError.
+        `before_store` is called once the lock is held. Raises StateLockedError, ModelUnavailableError,
+        StoreUnavailableError, UsageError.
         """
         lock = StateLock(config.state_dir)
         try:
@@ -165,9 +166,7 @@ class Engine:
                 config,
                 lock,
                 model,
-                index_factory=lambda: ChromaIndex(
-                    folder, lock_fd=lock.fileno(), documents=config.store.documents
-                ),
+                index_factory=lambda: ChromaIndex(folder, lock_fd=lock.fileno(), documents=config.store.documents),
                 index_path=folder,
                 parser=_inline_parser if inline_parsing else lambda held: _pool(config, held),
             )
@@ -182,8 +181,18 @@ class Engine:
         """Work on a thread of its own from now on, and load the model."""
         self._status.is_served = True
         self.model.start()
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._thread = threading.Thread(target=self.worker.run, name="worker", daemon=True)
         self._thread.start()
+
+    def _warm_up(self) -> None:
+        """Start the parsing child and open the vector index before the first save or query needs them."""
+        self._parser.submit(ParseJob(SourceFile(b"", "", b"warm-up.md"), CutSettings()))
+        try:
+            self.store.recover()
+            self.store.index.collections()
+        except StoreError as error:
+            log.error("the vector index cannot be opened yet: %s", error)  # the worker meets it again, and says so
 
     def walk_all(self) -> None:
         """Post a walk of every root."""
@@ -233,9 +242,7 @@ class Engine:
     def preview(self, client: Client, params: Mapping[str, Any]) -> Answer:
         request = parse_preview(params)
         with _as_user_errors():
-            return reading.preview(
-                self.roots, self._recipes, self._parser, client, request, self._max_bytes
-            )
+            return reading.preview(self.roots, self._recipes, self._parser, client, request, self._max_bytes)
 
     def failures(self, client: Client) -> Answer:
         with _as_user_errors():

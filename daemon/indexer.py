@@ -102,9 +102,7 @@ class Indexer:
         if action.kind == "index" and content_hash == action.touch_if_hash:
             touch = TouchFile(task.root, action.path, read.stat, trusted)
             return Begun(task, Prepared(task, "unchanged", [touch]))
-        job = ParseJob(
-            SourceFile(read.data, task.root, action.path), self._recipes.settings(task.root, action.path)
-        )
+        job = ParseJob(SourceFile(read.data, task.root, action.path), self._recipes.settings(task.root, action.path))
         return Begun(
             task,
             read=read,
@@ -125,9 +123,7 @@ class Indexer:
         except ParseFailedError as error:
             prepared = self._failed(task, error.reason, error.detail, begun.read.stat, begun.content_hash)
         else:
-            index = IndexFile(
-                task.root, action.path, begun.read.stat, begun.trusted, begun.content_hash, cut
-            )
+            index = IndexFile(task.root, action.path, begun.read.stat, begun.trusted, begun.content_hash, cut)
             counts_as = "indexed" if cut.skipped is None else "skipped"
             prepared = Prepared(task, counts_as, [index], cut.skipped or "", cut.detail, len(cut.chunks))
         if action.moved_from is not None:
@@ -179,7 +175,8 @@ class Indexer:
 
     def _retry_at(self, root: str, path: bytes) -> int:
         """Growing pauses: the cause may pass."""
-        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(16, self._attempts_of(root, path)))
+        doublings = min(16, self._attempts_of(root, path))
+        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S << doublings)
         return self._clock_ns() + pause_s * 1_000_000_000
 
     def shown(self, task: Task) -> str:

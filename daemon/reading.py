@@ -43,9 +43,7 @@ def get(store: Store, roots: RootSet, client: Client, request: GetRequest, max_b
 
     with store.snapshot() as snapshot:
         if request.id is not None:
-            return get_chunk(
-                snapshot, client, views, request.id, parent=request.parent, neighbours=request.neighbours
-            )
+            return get_chunk(snapshot, client, views, request.id, parent=request.parent, neighbours=request.neighbours)
         for reading in request.readings:
             for root, path in _places(roots, client, reading.path):
                 try:
@@ -79,9 +77,7 @@ def why(
     return best
 
 
-def _why_place(
-    store: Store, root: RootState, place: bytes, is_pending: Callable[[tuple[str, bytes]], bool]
-) -> Answer:
+def _why_place(store: Store, root: RootState, place: bytes, is_pending: Callable[[tuple[str, bytes]], bool]) -> Answer:
     answer: Answer = {
         "path": paths.show(paths.join(root.rules.path, place)),
         "root": root.name,
@@ -201,9 +197,9 @@ def _roots_below(roots: RootSet, seen: Collection[str], place: tuple[str, bytes]
 def root_named(roots: RootSet, client: Client, wanted: str) -> RootState:
     """A root by its name or path. Raises NotFoundError."""
     for root in roots:
-        if wanted in (root.name, root.path_text) or paths.absolute(wanted) == root.rules.path:
-            if visible(client, Place(root.view(), b"")):
-                return root
+        is_meant = wanted in (root.name, root.path_text) or paths.absolute(wanted) == root.rules.path
+        if is_meant and visible(client, Place(root.view(), b"")):
+            return root
     raise NotFoundError(f"no root is called {wanted!r}")
 
 

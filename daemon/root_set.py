@@ -19,7 +19,6 @@ from ragd.store.catalog import Catalog
 from ragd.store.types import RootView
 
 
-
 @dataclass(slots=True)
 class RootState:
     """One root. Written by the worker's thread alone."""

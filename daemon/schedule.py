@@ -46,9 +46,7 @@ class Schedule:
         """Raises ValueError when a timer is neither an interval nor a cron expression."""
         from apscheduler.schedulers.background import BackgroundScheduler
 
-        scheduler = BackgroundScheduler(
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-        )
+        scheduler = BackgroundScheduler(job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None})
         for timer in self._timers:
             scheduler.add_job(timer.post, trigger=_trigger(timer.when), id=timer.name, name=timer.name)
         scheduler.start()

@@ -49,9 +49,7 @@ class Surveyor:
         self._max_bytes = max_bytes
         self._clock_ns = clock_ns
 
-    def survey(
-        self, root: RootState, places: tuple[bytes, ...], saw_deleted: Callable[[bytes], bool]
-    ) -> Survey | None:
+    def survey(self, root: RootState, places: tuple[bytes, ...], saw_deleted: Callable[[bytes], bool]) -> Survey | None:
         """None when the root cannot be looked at; it then says why."""
         known_files = self.files_in(root.name)
         health = root.health(has_files=known_files > 0)
@@ -99,9 +97,7 @@ class Surveyor:
 
     def files_in(self, root: str) -> int:
         """Files of a root in the generation that is indexed into."""
-        return sum(
-            tally.files for tally in self._store.catalog.tallies(self._store.target.id) if tally.root == root
-        )
+        return sum(tally.files for tally in self._store.catalog.tallies(self._store.target.id) if tally.root == root)
 
 
 def _sorted(entries: Iterable[Any]) -> list[Any]:

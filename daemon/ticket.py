@@ -121,8 +121,7 @@ class Ticket:
                 "seconds": round(self.outcome.seconds_embedding, 3),
             },
             "failures": [
-                {"path": failure.path, "reason": failure.reason, "detail": failure.detail}
-                for failure in self.failures
+                {"path": failure.path, "reason": failure.reason, "detail": failure.detail} for failure in self.failures
             ],
             "problems": self.problems,
             "seconds": round(self._seconds, 3),

@@ -15,7 +15,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ragd.daemon.errors import ModelUnavailableError
-from ragd.daemon.inbox import Hint, Inbox, Scope
+from ragd.daemon.files.hints import Hint
+from ragd.daemon.inbox import Inbox, Scope
 from ragd.daemon.indexer import Begun, Indexer, Prepared
 from ragd.daemon.model import HeldModel
 from ragd.daemon.root_set import RootSet
@@ -80,7 +81,6 @@ class Worker:
         store: Store,
         model: HeldModel,
         clock: Callable[[], float] = time.monotonic,
-        on_walked: Callable[[str, list[bytes]], None] = lambda _root, _folders: None,
     ) -> None:
         self.inbox = inbox
         self.queue = TaskQueue()
@@ -93,7 +93,7 @@ class Worker:
         self._store = store
         self._model = model
         self._clock = clock
-        self._on_walked = on_walked
+        self.on_walked: Callable[[str, list[bytes]], None] = lambda _root, _folders: None
         self._lanes = {True: Lane(is_urgent=True), False: Lane(is_urgent=False)}
         self._tickets: dict[Future[dict[str, object]], Ticket] = {}
         self._tickets_lock = threading.Lock()
@@ -219,11 +219,10 @@ class Worker:
                 for ticket in tickets:
                     ticket.problems.append(root.problem)
             else:
-                planned = self.queue.put(
-                    root.name, survey.actions(), tickets, is_urgent=not is_whole
-                )
+                planned = self.queue.put(root.name, survey.actions(), tickets, is_urgent=not is_whole)
                 self._surveyor.settle(survey, scope.places)
-                self._on_walked(root.name, survey.walk.folders)
+                if is_whole:
+                    self.on_walked(root.name, survey.walk.folders)
                 for ticket in tickets:
                     ticket.files.seen += survey.plan.seen
                     ticket.files.unchanged += survey.plan.unchanged
