@@ -39,7 +39,6 @@ _MEANT: dict[str, str] = {
     "token": "token_file",
     "model_name": "model",
     "top_k": "k",
-    "limit": "k",
     "interval": "walk",
 }
 """What people call a key who know it from elsewhere."""
@@ -165,7 +164,7 @@ def unknown_key(place: Place) -> str:
     elsewhere = [where for where, keys in _all_keys().items() if name in keys and where != f"[{dotted}]"]
     belongs = f"{name} in {' or '.join(elsewhere)}" if elsewhere else ""
     if not table:
-        near = difflib.get_close_matches(_plain(key), known, 1, 0.6)
+        near = [] if _plain(key) in _MEANT else difflib.get_close_matches(_plain(key), known, 1, 0.6)
         meant = f"[[{near[0]}]]" if near == ["root"] else f"[{near[0]}]" if near else belongs
         return (
             "unknown" + (f"; did you mean {meant}?" if meant else ".") + f" The tables are {', '.join(known)}"

@@ -517,8 +517,8 @@ def test_init_refuses_what_would_be_refused_when_read(ask: Ask, tmp_path: Path) 
 
 def test_config_show_is_valid_toml_that_says_the_same(ask: Ask, config_file: Path, tmp_path: Path) -> None:
     config_file.write_text(
-        '[store]\npath = "state"\n[chunking.markdown]\nmax_tokens = 90\n[[root]]\npath = "notes"\nlabels = ["l"]\n'
-        '[[root.rule]]\nglob = "*"\nprefix = false\n'
+        '[store]\npath = "state"\n[chunking.markdown]\nmax_tokens = 90\n'
+        '[[root]]\npath = "notes"\nlabels = ["l"]\n[[root.rule]]\nglob = "*"\nprefix = false\n'
     )
     shown = tmp_path / "shown.toml"
     shown.write_text(ask("config", "show")[1])
