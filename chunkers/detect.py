@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ragd.chunkers.parsers.extensions import INTERPRETERS, language_by_name
+
 VERSION = 1
 
 _BY_EXTENSION = {
@@ -29,118 +31,12 @@ _BY_EXTENSION = {
     "qmd": "markdown",
     "rmd": "markdown",
     # HTML
-    # source code with a grammar
     # tables
+    "csv": "csv",
+    "tsv": "tsv",
+    "tab": "tsv",
 }
 """Extension in lower case -> type."""
-
-_CODE_BY_BLOCKS = frozenset(
-    [
-        *(
-            "awk",
-            "bash",
-            "bat",
-            "cfg",
-            "clj",
-            "cljs",
-            "cmake",
-            "conf",
-            "cs",
-            "csh",
-            "css",
-            "cu",
-            "cuh",
-            "d",
-            "dart",
-        ),
-        *(
-            "diff",
-            "el",
-            "elm",
-            "env",
-            "erl",
-            "ex",
-            "exs",
-            "f",
-            "f90",
-            "fish",
-            "fs",
-            "gd",
-            "gemspec",
-            "gradle",
-        ),
-        *(
-            "graphql",
-            "groovy",
-            "hcl",
-            "hrl",
-            "hs",
-            "ini",
-            "jl",
-            "json",
-            "json5",
-            "jsonc",
-            "kt",
-            "kts",
-            "less",
-        ),
-        *(
-            "lisp",
-            "lua",
-            "m",
-            "mk",
-            "ml",
-            "mli",
-            "mm",
-            "nim",
-            "nix",
-            "pas",
-            "patch",
-            "php",
-            "pl",
-            "pm",
-            "properties",
-        ),
-        *(
-            "proto",
-            "ps1",
-            "psm1",
-            "r",
-            "rake",
-            "rb",
-            "sass",
-            "scala",
-            "scm",
-            "scss",
-            "sh",
-            "sol",
-            "sql",
-            "svelte",
-        ),
-        *(
-            "swift",
-            "tcl",
-            "tf",
-            "toml",
-            "v",
-            "vb",
-            "vhd",
-            "vim",
-            "vue",
-            "xml",
-            "xsl",
-            "yaml",
-            "yml",
-            "zig",
-            "zsh",
-        ),
-    ]
-)
-"""Extensions of code and configuration that is cut at blank lines and indents."""
-
-_CODE_NAMES = frozenset(
-    ["makefile", "dockerfile", "rakefile", "gemfile", "cmakelists.txt", "jenkinsfile", "justfile"]
-)
 
 _MAGIC = (
     (b"%PDF-", "pdf"),
@@ -161,7 +57,6 @@ _MAGIC = (
 )
 
 _SHEBANG = re.compile(r"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?([A-Za-z]+)[\d.]*(?:\s|\Z)")
-_INTERPRETERS = {"python": "python", "pypy": "python", "node": "javascript", "deno": "typescript"}
 _HTML_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _HEAD_CHARS = 4096
 
@@ -173,15 +68,9 @@ _MINIFIED_LEAST_CHARS = 2000
 
 def type_by_name(name: str) -> str | None:
     """Type of a file by its name alone; None where the content must decide."""
-    lower = name.lower()
-    if lower in _CODE_NAMES:
-        return CODE
-    _, dot, extension = lower.rpartition(".")
-    if not dot:
-        return None
-    if extension in _BY_EXTENSION:
-        return _BY_EXTENSION[extension]
-    return CODE if extension in _CODE_BY_BLOCKS else None
+    _, dot, extension = name.lower().rpartition(".")
+    language = language_by_name(name)
+    return language or (_BY_EXTENSION.get(extension) if dot else None)
 
 
 def type_of(name: str, text: str) -> str:
@@ -194,7 +83,7 @@ def type_of(name: str, text: str) -> str:
         return "html"
     shebang = _SHEBANG.match(head)
     if shebang:
-        return _INTERPRETERS.get(shebang.group(1), CODE)
+        return INTERPRETERS.get(shebang.group(1).lower(), CODE)
     return "text"
 
 

@@ -8,12 +8,12 @@ ceiling unless it is a single atom, and the cuts depend on nothing but the atoms
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from ragd.chunkers.anchors import Key, anchors
 from ragd.chunkers.decode import unified_newlines
-from ragd.chunkers.document import GLUED, Atom, Outline
+from ragd.chunkers.document import GLUED, Atom, Outline, Region
 from ragd.chunkers.limits import Limits
 from ragd.chunkers.splitting import Weigher, split_atom
 from ragd.chunkers.tokens import TokenCounter
@@ -55,6 +55,7 @@ def pack(
     for number, region in enumerate(outline.regions):
         atoms: list[Atom] = []
         weights: list[int] = []
+        aims = _aims_of(region, limits)
         for atom in region.atoms:
             weight = next(every_weight)
             room = limits.ceiling_tokens - weigher.context_tokens(atom)
@@ -62,15 +63,22 @@ def pack(
             atoms += [piece for piece, _ in pieces]
             weights += [piece_weight for _, piece_weight in pieces]
         keys = _keys(atoms, text)
-        edges = [0, *anchors(keys, weights, limits.target_tokens), len(atoms)]
+        edges = [0, *anchors(keys, weights, aims.target_tokens), len(atoms)]
         for first, last in zip(edges, edges[1:], strict=False):
             if first == last:
                 continue
-            groups = _coalesce(atoms, weights, first, last, limits.target_tokens)
-            for low, high in _cheapest(atoms, weights, keys, groups, limits, lead_tokens, weigher):
+            groups = _coalesce(atoms, weights, first, last, aims.target_tokens)
+            for low, high in _cheapest(atoms, weights, keys, groups, aims, lead_tokens, weigher):
                 runs.append(Run(atoms[low:high], weights[low:high], number, segment))
             segment += 1
     return runs
+
+
+def _aims_of(region: Region, limits: Limits) -> Limits:
+    """The limits of a region, which may aim lower than the setting."""
+    if region.target_tokens is None or region.target_tokens >= limits.target_tokens:
+        return limits
+    return replace(limits, target_tokens=max(1, region.target_tokens))
 
 
 def _keys(atoms: Sequence[Atom], text: str) -> list[Key | None]:

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from ragd.chunkers.document import Document, Outline
 from ragd.chunkers.limits import Limits
+from ragd.chunkers.parsers.extensions import GRAMMAR_LANGUAGES, LAYOUT_LANGUAGES
 from ragd.chunkers.tokens import TokenCounter
 
 
@@ -40,16 +41,17 @@ PARSER_VERSIONS: dict[str, int] = {
     "plain": 1,
     "markdown": 1,
     # HTML
-    # code
-    # CSV
+    "code": 1,
+    "layout": 1,
+    "csv_table": 1,
 }
 
 STRATEGY_VERSIONS: dict[str, int] = {
     "paragraph": 1,
     "structure": 1,
     "blocks": 1,
-    # code
-    # table
+    "code": 1,
+    "table": 1,
 }
 
 GENERIC_STRATEGIES = frozenset(["paragraph", "structure", "blocks"])
@@ -63,8 +65,10 @@ TYPES: dict[str, TypeEntry] = {
     "markdown": TypeEntry("markdown", "structure"),
     "code": TypeEntry("plain", "blocks"),
     # HTML
-    # source code with a grammar
-    # CSV, TSV
+    **{language: TypeEntry("code", "code") for language in GRAMMAR_LANGUAGES},
+    **{language: TypeEntry("layout", "blocks") for language in LAYOUT_LANGUAGES},
+    "csv": TypeEntry("csv_table", "table"),
+    "tsv": TypeEntry("csv_table", "table"),
 }
 
 
