@@ -21,22 +21,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragd.daemon.files import paths
+from ragd.daemon.files.hints import Hint
 
 MAX_NAMES = 128
 MAX_PLACES = 512
 MAX_EVIDENCE = 20_000
 """Folders with deletions remembered for a root; the oldest are dropped beyond that."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Look here. `deleted` is only evidence that absences below were watched; `folder` says it was a
-    folder."""
-
-    root: str
-    path: bytes
-    deleted: bool = False
-    folder: bool = False
 
 
 Outcome = dict[str, Any]

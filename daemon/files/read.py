@@ -65,8 +65,8 @@ def read_file(
 ) -> FileBytes | NotRead:
     """Read a file of a root. Never raises OSError.
 
-    `accept_growing`: a file that only grew while it was read (a log that is never quiet) is taken as it was when it
-    was opened; its stat will not fit the next walk, so it is read again then.
+    `accept_growing`: a file that only grew while it was read (a log that is never quiet) is taken as it was
+    when it was opened; its stat will not fit the next walk, so it is read again then.
     """
     try:
         return _read(root, path, max_bytes, accept_growing)

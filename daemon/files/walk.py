@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from ragd.daemon.files import builtin_rules, paths
 from ragd.daemon.files.ignore import Decision, IgnoreRules, Level
+from ragd.daemon.files.roots import RootRules
 from ragd.store.types import FileStat
 
 DATALESS_FLAG = 0x40000000
@@ -136,7 +137,7 @@ class Walk:
             return None
         if not stat_bits.S_ISLNK(status.st_mode):
             return status, linked
-        target = None if linked else self._target(level.folder + b"/" + name)
+        target = None if linked else link_target(self.rules.root, level.folder + b"/" + name)
         if target is None:
             self.not_regular += 1
             return None
@@ -208,7 +209,7 @@ class Walk:
         return [(level, linked, iter(entries))]
 
     def _special(self, entry: os.DirEntry[bytes], entries: list[Listed], *, linked: bool) -> None:
-        target = self._target(entry.path) if entry.is_symlink() and not linked else None
+        target = link_target(self.rules.root, entry.path) if entry.is_symlink() and not linked else None
         if target is None:
             self.not_regular += 1
         elif stat_bits.S_ISDIR(target.st_mode):
@@ -224,32 +225,60 @@ class Walk:
                 self.unread[path] = error.strerror or str(error)
             return None
 
-    def _target(self, link: bytes) -> os.stat_result | None:
-        """What a symbolic link leads to, when it may be followed: a file or folder in another root, which the
-        built-in list would not leave out there."""
-        root = self.rules.root
-        if not root.follow_symlinks:
-            return None
-        real = os.path.realpath(link)
-        homes = [home for home in root.link_targets if paths.relative(real, home) is not None]
-        if not homes or paths.relative(real, os.path.realpath(root.path)) is not None:
-            return None
-        try:
-            status = os.stat(real)
-        except OSError:
-            return None
-        is_folder = stat_bits.S_ISDIR(status.st_mode)
-        if not is_folder and not stat_bits.S_ISREG(status.st_mode):
-            return None
-        *folders, last = (paths.relative(real, max(homes, key=len)) or b"").split(b"/")
-        named = any(map(builtin_rules.folder_rule, [*folders, last] if is_folder else folders))
-        return None if named or (not is_folder and builtin_rules.file_rule(last)) else status
-
 
 Listed = tuple[bytes, bool, "os.DirEntry[bytes]"]
 """(key of its place in the order, whether it is a folder, the entry)"""
 
 Frame = tuple[Level, bool, Iterator[Listed]]
+
+
+def folders_below(rules: IgnoreRules, level: Level) -> list[Level] | None:
+    """The levels of the folders in a folder that a walk would enter; loads `level`. None when the folder is
+    ignored by what lies in it; [] also when it cannot be listed."""
+    names: set[bytes] = set()
+    folders: list[bytes] = []
+    try:
+        with os.scandir(level.folder) as entries:
+            for entry in entries:
+                names.add(entry.name)
+                if entry.is_dir(follow_symlinks=False) or _leads_to_folder(rules.root, level, entry):
+                    folders.append(entry.name)
+    except OSError:
+        return []
+    if level.load(names) is not None:
+        return None if level.path else []
+    entered = (level.enter(name) for name in sorted(folders))
+    return [below for below in entered if isinstance(below, Level)]
+
+
+def _leads_to_folder(root: RootRules, level: Level, entry: os.DirEntry[bytes]) -> bool:
+    if not root.follow_symlinks or not entry.is_symlink():
+        return False
+    places = (level.path, *paths.ancestors(level.path))
+    if any(os.path.islink(paths.join(root.path, place)) for place in places if place):
+        return False
+    return link_target(root, entry.path) is not None and entry.is_dir()
+
+
+def link_target(root: RootRules, link: bytes) -> os.stat_result | None:
+    """What a symbolic link leads to, when it may be followed: a file or folder in another root, which the
+    built-in list would not leave out there."""
+    if not root.follow_symlinks:
+        return None
+    real = os.path.realpath(link)
+    homes = [home for home in root.link_targets if paths.relative(real, home) is not None]
+    if not homes or paths.relative(real, os.path.realpath(root.path)) is not None:
+        return None
+    try:
+        status = os.stat(real)
+    except OSError:
+        return None
+    is_folder = stat_bits.S_ISDIR(status.st_mode)
+    if not is_folder and not stat_bits.S_ISREG(status.st_mode):
+        return None
+    *folders, last = (paths.relative(real, max(homes, key=len)) or b"").split(b"/")
+    named = any(map(builtin_rules.folder_rule, [*folders, last] if is_folder else folders))
+    return None if named or (not is_folder and builtin_rules.file_rule(last)) else status
 
 
 def _seen(path: bytes, status: os.stat_result) -> Seen:
