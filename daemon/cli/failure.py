@@ -92,6 +92,5 @@ def _unforeseen(error: BaseException) -> Failure:
     return Failure(
         UserError.exit_code,
         UserError.code,
-        f"Unexpected error, a bug in ragd: {what}\n"
-        "With RAGD_DEBUG=1 the same command shows where it happened.",
+        f"Unexpected error, a bug in ragd: {what}\nWith RAGD_DEBUG=1 the same command shows where it happened.",
     )

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("forget", short_help="Erase what is gone from the index.")
 @click.argument("path", required=False)
-@click.option(
-    "--confirm", metavar="ROOT", help="Carry out the deletions that are held in this root (name or path)."
-)
+@click.option("--confirm", metavar="ROOT", help="Carry out the deletions that are held in this root (name or path).")
 @common_options
 @click.pass_obj
 def command(invocation: Invocation, path: str | None, confirm: str | None) -> None:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 @click.argument("place", required=False, metavar="[PATH[:START-END]]")
 @click.option("--id", "chunk_id", metavar="CHUNK", help="The chunk with this id, instead of a path.")
 @click.option("--parent", is_flag=True, help="With --id: the section, class or table it belongs to.")
-@click.option(
-    "--neighbours", type=click.IntRange(0), metavar="N", help="With --id: N chunks before and after it too."
-)
+@click.option("--neighbours", type=click.IntRange(0), metavar="N", help="With --id: N chunks before and after it too.")
 @common_options
 @click.pass_obj
 def command(

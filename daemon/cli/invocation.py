@@ -35,8 +35,7 @@ class Invocation:
         file = find_config(self.config_file, os.environ)
         if file is None and must_exist:
             raise UsageError(
-                f"There is no configuration yet ({default_config_file()}). "
-                "`ragd init --root FOLDER` writes one."
+                f"There is no configuration yet ({default_config_file()}). `ragd init --root FOLDER` writes one."
             )
         return load_config(file)
 

@@ -66,9 +66,7 @@ def write_json(answer: Answer) -> None:
     indent = 2 if sys.stdout.isatty() else None
     text = json.dumps(answer, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
     sys.stdout.flush()
-    sys.stdout.buffer.write(
-        text.encode("utf-8", "backslashreplace")
-    )  # a lone surrogate becomes its JSON escape
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))  # a lone surrogate becomes its JSON escape
     sys.stdout.buffer.flush()
 
 

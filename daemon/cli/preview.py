@@ -86,9 +86,7 @@ def for_people(console: Console, answer: Answer) -> None:
     for number, chunk in enumerate(answer["chunks"], 1):
         _show_chunk(console, number, chunk)
     for dropped in answer["dropped"]:
-        console.print(
-            f"\nleft out: bytes {dropped['span'][0]}-{dropped['span'][1]} ({dropped['reason']})", style="dim"
-        )
+        console.print(f"\nleft out: bytes {dropped['span'][0]}-{dropped['span'][1]} ({dropped['reason']})", style="dim")
 
 
 def _show_chunk(console: Console, number: int, chunk: dict[str, Any]) -> None:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("run", short_help="Run the daemon in the foreground.")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
-@click.option(
-    "--sample", is_flag=True, help="Without a configuration: try ragd on a few files that come with it."
-)
+@click.option("--sample", is_flag=True, help="Without a configuration: try ragd on a few files that come with it.")
 @common_options
 @click.pass_obj
 def command(invocation: Invocation, folders: tuple[str, ...], sample: bool) -> int:
@@ -68,9 +66,7 @@ def ask_command(config: Config, environment: os._Environ[str] | dict[str, str], 
 
     name = "ragd" if _is_on_path(program, environment.get("PATH", "")) else _shown_program(program)
     default = find_config(None, {})
-    option = (
-        "" if config.file == default or config.file is None else f" --config {shlex.quote(str(config.file))}"
-    )
+    option = "" if config.file == default or config.file is None else f" --config {shlex.quote(str(config.file))}"
     return f'{name}{option} search "..."'
 
 

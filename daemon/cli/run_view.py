@@ -86,6 +86,7 @@ class LiveView:
     """For a terminal."""
 
     def __init__(self, stream: TextIO, ask: str) -> None:
+        from rich.highlighter import NullHighlighter
         from rich.logging import RichHandler
         from rich.status import Status
 
@@ -95,8 +96,13 @@ class LiveView:
         self._spins = True
         self._ask = ask
         self.log_handler: logging.Handler = RichHandler(
-            console=self._console, show_path=False, markup=False, log_time_format="%H:%M:%S"
+            console=self._console,
+            show_path=False,
+            markup=False,
+            highlighter=NullHighlighter(),
+            log_time_format="%H:%M:%S",
         )
+        self.log_handler.setFormatter(logging.Formatter("%(message)s"))
 
     def start(self) -> None:
         self._console.print("Ask from another terminal:  ", end="", style="dim")

@@ -47,9 +47,7 @@ def install(invocation: Invocation, dry_run: bool) -> None:
 
 def _installed(console: Console, answer: Answer) -> None:
     console.print(f"Wrote {answer['unit']} and started it.")
-    console.print(
-        "`journalctl --user -u ragd` shows its log; `loginctl enable-linger` keeps it running after log-out."
-    )
+    console.print("`journalctl --user -u ragd` shows its log; `loginctl enable-linger` keeps it running after log-out.")
 
 
 @command.command("uninstall")

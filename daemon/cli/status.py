@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,9 +24,7 @@ _STATE_STYLES = {
 
 
 @click.command("status", short_help="Show what the daemon does.")
-@click.option(
-    "--failed", "with_failures", is_flag=True, help="Also list the files that failed, with the reason."
-)
+@click.option("--failed", "with_failures", is_flag=True, help="Also list the files that failed, with the reason.")
 @common_options
 @click.pass_obj
 def command(invocation: Invocation, with_failures: bool) -> None:
@@ -50,9 +49,8 @@ def for_people(console: Console, answer: Answer) -> None:
     console.print(f"   model {answer.get('model', '')}")
     facts = [f"{answer.get('chunks', 0):,} chunks", f"{answer.get('pending', 0):,} pending"]
     facts.append(f"{answer.get('failed', 0):,} failed")
-    if answer.get("last_walk"):
-        facts.append(f"last walk {answer['last_walk']}")
-    console.print(", ".join(facts))
+    walked = last_walk(answer.get("last_walk"))
+    console.print(", ".join([*facts, *([f"last walk {walked}"] if walked else [])]))
     _show_building(console, answer.get("generation") or {})
     _show_roots(console, answer.get("roots") or [])
     for problem in answer.get("problems") or []:
@@ -60,6 +58,17 @@ def for_people(console: Console, answer: Answer) -> None:
         console.print(printable(f"! {text}"), style="yellow")
     for failure in answer.get("failures") or []:
         console.print(printable(f"  {failure['path']}: {failure['reason']} ({failure['detail']})"))
+
+
+def last_walk(value: Any) -> str:
+    """When the last walk ended, in the zone of who reads it; empty when there was none."""
+    ended = value.get("ended") if isinstance(value, dict) else value
+    if not ended:
+        return ""
+    try:
+        return f"{datetime.fromisoformat(str(ended)).astimezone():%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return str(ended)
 
 
 def _show_building(console: Console, generation: dict[str, Any]) -> None:

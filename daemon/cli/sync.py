@@ -75,11 +75,7 @@ def _reporter(update: Callable[..., None]) -> Progress:
 
 def for_people(console: Console, answer: Answer) -> None:
     files, chunks, embedded = answer["files"], answer["chunks"], answer["embedded"]
-    parts = [
-        f"{files[key]:,} {key}"
-        for key in ("indexed", "unchanged", "moved", "forgotten", "skipped")
-        if files[key]
-    ]
+    parts = [f"{files[key]:,} {key}" for key in ("indexed", "unchanged", "moved", "forgotten", "skipped") if files[key]]
     console.print(f"{files['seen']:,} files seen: {', '.join(parts) or 'nothing to do'}.")
     console.print(
         f"{chunks['total']:,} chunks: {chunks['added']:,} added, {chunks['removed']:,} removed; "

@@ -22,6 +22,7 @@ from ragd.daemon.cli.invocation import Invocation
 from ragd.daemon.cli.main import COMMANDS, cli, main, wants_json
 from ragd.daemon.cli.output import printable
 from ragd.daemon.cli.preview import parse_settings
+from ragd.daemon.cli.search import trail_of, window_of
 from ragd.daemon.config import load_config
 from ragd.daemon.config_example import example_toml
 from ragd.store.errors import FilterError, LockedError, ModelLoadingError, PlaceNotFoundError, StoreError
@@ -85,14 +86,10 @@ class FakeBackend:
         return self._answer("search", params, {"query": params["query"], "hits": [HIT], "notice": None})
 
     def get(self, _client: object, params: Mapping[str, Any]) -> dict[str, Any]:
-        return self._answer(
-            "get", params, {"path": "/a", "start_line": 1, "end_line": 2, "text": "one\ntwo\n"}
-        )
+        return self._answer("get", params, {"path": "/a", "start_line": 1, "end_line": 2, "text": "one\ntwo\n"})
 
     def why(self, _client: object, path: str) -> dict[str, Any]:
-        return self._answer(
-            "why", path, {"path": path, "state": "ignored", "reason": "gitignore", "rule": "*.log"}
-        )
+        return self._answer("why", path, {"path": path, "state": "ignored", "reason": "gitignore", "rule": "*.log"})
 
     def sync(self, _client: object, paths: Sequence[str], progress: object = None) -> dict[str, Any]:
         assert progress is None, "no bar where standard error is not a terminal"
@@ -297,9 +294,7 @@ def test_status_without_a_daemon_is_five(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("line", [["search", "q"], ["get", "a"], ["why", "a"], ["sync"], ["forget", "a"]])
-def test_other_commands_work_alone_without_a_daemon(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, line: list[str]
-) -> None:
+def test_other_commands_work_alone_without_a_daemon(ask: Ask, monkeypatch: pytest.MonkeyPatch, line: list[str]) -> None:
     fake = FakeBackend()
     monkeypatch.setattr(connect, "open_here", lambda _config: fake)
     assert ask(*line)[0] == 0
@@ -308,9 +303,7 @@ def test_other_commands_work_alone_without_a_daemon(
 
 
 @pytest.mark.parametrize("line", [["search", "q"], ["sync"]])
-def test_fault_f12_a_state_that_is_held_is_four(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, line: list[str]
-) -> None:
+def test_fault_f12_a_state_that_is_held_is_four(ask: Ask, monkeypatch: pytest.MonkeyPatch, line: list[str]) -> None:
     def held(_config: object) -> FakeBackend:
         raise errors.StateLockedError("Another daemon holds it.")
 
@@ -319,9 +312,7 @@ def test_fault_f12_a_state_that_is_held_is_four(
 
 
 def test_fault_f17_a_wrong_configuration_is_two_with_every_problem(ask: Ask, config_file: Path) -> None:
-    config_file.write_text(
-        '[watch]\npath = ["~/notes"]\n[chunking]\nchunk-size = 300\noverlap_ratio = "50"\n'
-    )
+    config_file.write_text('[watch]\npath = ["~/notes"]\n[chunking]\nchunk-size = 300\noverlap_ratio = "50"\n')
     for line in (["status"], ["search", "q"], ["config", "check"], ["run"], ["sync"]):
         code, out, err = ask(*line)
         assert (code, out) == (2, "")
@@ -440,8 +431,27 @@ def test_get_by_id(ask: Ask, backend: FakeBackend) -> None:
 def test_a_hit_is_shown_with_its_citation_and_cannot_steer_the_terminal(ask: Ask) -> None:
     _, out, _ = ask("search", "q")
     assert out.startswith("1. /notes/a.md:3-5   0.88   stale\n   T › S / 1 › x\n   first\n   \ufffd[31mred\n")
-    assert "… 4 more lines" in out
+    assert "… lines 1-8 of 12" in out
     assert "\x1b" not in out
+
+
+def test_of_a_long_passage_the_lines_with_the_words_of_the_query_are_shown() -> None:
+    lines = [f"line {number}" for number in range(40)]
+    assert window_of(lines, "nothing of it") == (0, 8)
+    lines[20], lines[22] = "The KEY hangs", "in the shed"
+    assert window_of(lines, "where is the key of the shed") == (19, 27)
+    lines[16] = "no shed"
+    assert window_of(lines, "key shed") == (15, 23), "the first place with all the words"
+    lines[30] = "the key of the shed"
+    assert window_of(lines, "key shed") == (29, 37), "all of them in one line is better still"
+    assert window_of(lines[:5], "key") == (0, 5)
+    assert window_of([*lines[:-1], "pump"], "pump?") == (32, 40)
+
+
+def test_a_title_is_said_once() -> None:
+    assert trail_of({"title": "T", "section": ["T", "S"]}) == "T › S"
+    assert trail_of({"title": "T", "section": []}) == "T"
+    assert trail_of({"title": "", "section": None}) == ""
 
 
 @pytest.mark.usefixtures("backend")
@@ -489,9 +499,7 @@ def test_a_closed_pipe_is_quiet(config_file: Path) -> None:
 def test_init_writes_a_configuration_that_is_valid(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     file = tmp_path / "xdg-config/ragd/config.toml"
-    code, out, _ = ask(
-        "init", "--root", str(tmp_path / "notes"), "--root", str(tmp_path / "b"), configured=False
-    )
+    code, out, _ = ask("init", "--root", str(tmp_path / "notes"), "--root", str(tmp_path / "b"), configured=False)
     assert code == 0
     assert str(file) in out
     assert [root.path for root in load_config(file).roots] == [str(tmp_path / "notes"), str(tmp_path / "b")]
