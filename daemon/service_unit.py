@@ -19,7 +19,6 @@ UNIT_NAME = "ragd.service"
 _UNIT = """\
 [Unit]
 Description=ragd: a local index of your folders for assistants
-Documentation=man:ragd(1)
 StartLimitIntervalSec=300
 StartLimitBurst=5
 
