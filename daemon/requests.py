@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ragd.store.errors import FilterError
 from ragd.store.filters import check_globs
+from ragd.store.places import shown_text
 from ragd.store.types import Filters, SearchRequest
 
 MAX_QUERY_CHARACTERS = 20_000
@@ -69,7 +70,7 @@ def parse_search(params: Mapping[str, Any], now: datetime) -> SearchRequest:
     """`now` carries the zone that dates without one are read in. Raises FilterError."""
     asked = _read(_Search, params)
     return SearchRequest(
-        query=clean_text(asked.query),
+        query=asked.query,
         k=asked.k,
         mode=asked.mode,
         expand=asked.expand,
@@ -146,12 +147,16 @@ def parse_since(text: str, now: datetime) -> int:
         _refuse("since", f"{text!r} is neither a date, nor an RFC 3339 time, nor an age such as 7d")
 
 
-def clean_text(text: str) -> str:
-    """The text with what UTF-8 cannot carry (halves of surrogate pairs) replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 # --- the shapes ------------------------------------------------------------
+
+
+def _carried(value: object) -> object:
+    """The value with every text such that UTF-8 can carry it."""
+    if isinstance(value, str):
+        return shown_text(value)
+    if isinstance(value, list | tuple):
+        return [_carried(item) for item in value]
+    return value
 
 
 def _as_list(value: object) -> object:
@@ -230,7 +235,7 @@ def _read(shape: type[_S], params: Mapping[str, Any]) -> _S:
         if key not in shape.model_fields:
             _refuse(str(key), f"unknown parameter {str(key)!r}; known: {known}")
     try:
-        return shape.model_validate({key: value for key, value in params.items() if value is not None})
+        return shape.model_validate({key: _carried(value) for key, value in params.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         location = ".".join(str(part) for part in first["loc"])

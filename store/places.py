@@ -28,6 +28,16 @@ def place_fields(root: RootView, path: bytes) -> dict[str, object]:
     return fields
 
 
+def shown_text(text: str) -> str:
+    """The text as UTF-8 can carry it: bytes that came through a name of a file as \\xHH, other halves of
+    surrogate pairs as "?"."""
+    try:
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "replace")
+    return raw.decode("utf-8", "backslashreplace")
+
+
 def raw_paths(shown: str) -> list[bytes]:
     """The raw paths a shown one can mean: the text itself, then with its \\xHH read as bytes."""
     try:

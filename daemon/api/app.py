@@ -81,9 +81,11 @@ class _Guard:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
         if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
+            await send({"type": "websocket.close", "code": 1008})
             return
         try:
             check_host(_header_values(scope, b"host"), self._hosts)
@@ -92,7 +94,7 @@ class _Guard:
                 authorization = _header_values(scope, b"authorization")
                 scope["ragd.client"] = self._admission.admit(authorization[0] if authorization else None)
         except RefusedError as refusal:
-            await _error_response(refusal)(scope, receive, send)
+            await error_response(refusal)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -158,9 +160,7 @@ class _Calls:
         limiter = self._limiters.get(kind)
         if limiter is None:
             limiter = self._limiters[kind] = CapacityLimiter(_THREADS[kind])
-        return await anyio.to_thread.run_sync(
-            partial(call, *arguments), limiter=limiter, abandon_on_cancel=True
-        )
+        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=limiter, abandon_on_cancel=True)
 
 
 async def _progress_lines(asked: Awaitable[Answer], latest: list[Mapping[str, Any]]) -> AsyncIterator[bytes]:
@@ -218,9 +218,7 @@ async def _read_body(request: Request) -> dict[str, Any]:
     """The JSON object in the body. A form or plain text, which a web page could send unasked, is refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(
-            415, "unsupported_media_type", "the body must be JSON (Content-Type: application/json)"
-        )
+        raise RefusedError(415, "unsupported_media_type", "the body must be JSON (Content-Type: application/json)")
     raw = bytearray()
     async for piece in request.stream():
         raw += piece
@@ -236,9 +234,7 @@ async def _read_body(request: Request) -> dict[str, Any]:
 
 
 def _encoded(answer: Mapping[str, Any]) -> bytes:
-    return json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    return json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _line(answer: Mapping[str, Any]) -> bytes:
@@ -246,9 +242,7 @@ def _line(answer: Mapping[str, Any]) -> bytes:
 
 
 def _json(answer: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(
-        _encoded(answer), status, headers={**_HEADERS, **(headers or {})}, media_type="application/json"
-    )
+    return Response(_encoded(answer), status, headers={**_HEADERS, **(headers or {})}, media_type="application/json")
 
 
 def _log_unforeseen(error: Exception) -> None:
@@ -256,7 +250,8 @@ def _log_unforeseen(error: Exception) -> None:
         log.error("a request failed", exc_info=error)
 
 
-def _error_response(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:
+    """The answer to what was raised."""
     status, headers, answer = answer_to(error)
     return _json(answer, status, headers)
 
@@ -271,7 +266,7 @@ def _answering(endpoint: Endpoint) -> Endpoint:
             raise
         except Exception as error:  # noqa: BLE001 - this is where errors become answers; unforeseen ones are logged
             _log_unforeseen(error)
-            return _error_response(error)
+            return error_response(error)
 
     return answered
 

@@ -49,9 +49,7 @@ class Tokens:
             if hmac.compare_digest(known, offered):
                 found = client
         if found is None or scheme.lower() != "bearer":
-            raise RefusedError(
-                401, "unauthorized", "a valid bearer token is needed (see [server] token_file)"
-            )
+            raise RefusedError(401, "unauthorized", "a valid bearer token is needed (see [server] token_file)")
         return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ragd.daemon.api.sockets import answers, socket_address
 from ragd.daemon.api.wire import PROGRESS_TYPE, error_from
 from ragd.daemon.backend import Answer, Progress
 from ragd.daemon.errors import NoDaemonError, UserError
+from ragd.store.places import shown_text
 from ragd.store.types import Client
 
 SOCKET_NAME = "ragd.sock"
@@ -69,7 +69,7 @@ class HttpBackend:
 
     def sync(self, client: Client, paths: Sequence[str], progress: Progress | None = None) -> Answer:
         del client
-        params = {"paths": [_sendable(path) for path in paths]}
+        params = {"paths": [shown_text(path) for path in paths]}
         if progress is None:
             return self._ask("POST", "/v1/sync", params)
         with (
@@ -103,7 +103,11 @@ class HttpBackend:
         self._held.close()
 
     def _ask(self, method: str, path: str, params: Mapping[str, Any] | None = None) -> Answer:
-        given = {key: _sendable(value) for key, value in (params or {}).items() if value is not None}
+        given = {
+            key: shown_text(value) if isinstance(value, str) else value
+            for key, value in (params or {}).items()
+            if value is not None
+        }
         with self._reaching():
             if method == "GET":
                 response = self._http.request(method, path, params=given)
@@ -116,17 +120,15 @@ class HttpBackend:
 
     @contextlib.contextmanager
     def _reaching(self) -> Iterator[None]:
+        # Asked first, since the library leaves a socket open that could not be connected.
+        if not answers(self._path):
+            raise NoDaemonError(f"no daemon answers on {self._path}; start it with `ragd run`")
         try:
             yield
         except httpx.TransportError as error:
             raise NoDaemonError(
-                f"the daemon does not answer on {self._path} ({error}); start it with `ragd run`"
+                f"the daemon on {self._path} went away ({error}); start it again with `ragd run`"
             ) from error
-
-
-def _sendable(value: object) -> Any:
-    """Names of files that are not UTF-8 as they are shown: their bytes as \\xHH."""
-    return os.fsencode(value).decode("utf-8", "backslashreplace") if isinstance(value, str) else value
 
 
 def _decoded(text: str) -> dict[str, Any]:

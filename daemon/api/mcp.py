@@ -86,17 +86,11 @@ def create_server(connect: Connect, version: str, client: Client = OWNER) -> Ser
         try:
             answer = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
         except (UserError, FilterError) as error:
-            return types.CallToolResult(
-                content=[types.TextContent(type="text", text=str(error))], is_error=True
-            )
+            return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
         text = json.dumps(answer, ensure_ascii=False)
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], structured_content=answer
-        )
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=answer)
 
-    return Server(
-        "ragd", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )
+    return Server("ragd", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 class Tools:

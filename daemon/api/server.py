@@ -11,19 +11,25 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
-import os
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragd.daemon.errors import AddressInUseError, UsageError
+from ragd.daemon.api.app import error_response
+from ragd.daemon.api.wire import RefusedError
+from ragd.daemon.errors import AddressInUseError, NoDaemonError, UsageError
 
 STOP_SECONDS = 2.0
 _BACKLOG = 128
+_GRACE_SECONDS = 0.5
+"""For answers that are nearly ready when the server stops."""
+
+_STOPPING = "the daemon is stopping; start it again with `ragd run`"
 
 
 def is_loopback(host: str) -> bool:
@@ -69,17 +75,16 @@ def bind_tcp(host: str, port: int, *, beyond_loopback: bool = False) -> socket.s
 class ApiServer:
     """Serves applications on sockets that are already bound, in a thread of its own."""
 
-    def __init__(self, served: list[tuple[socket.socket, ASGIApp]]) -> None:
-        self._served = served
-        self._servers = [uvicorn.Server(_settings(app)) for _, app in served]
+    def __init__(self, served: Sequence[tuple[socket.socket, ASGIApp]], *, socket_path: Path | None = None) -> None:
+        """`socket_path`: where the unix socket among them lies; `stop` removes it if it is still this one."""
+        self._listeners = [listener for listener, _ in served]
+        self._apps = [_Stoppable(app) for _, app in served]
+        self._servers = [uvicorn.Server(_settings(app)) for app in self._apps]
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="api", daemon=True)
         self._ready = threading.Event()
         self._failure: BaseException | None = None
-        self._unix_files = [
-            (Path(name), os.stat(name).st_ino)
-            for listener, _ in served
-            if listener.family == socket.AF_UNIX and (name := _unix_path(listener)) is not None
-        ]
+        self._socket_file = None if socket_path is None else (socket_path, socket_path.stat().st_ino)
 
     def start(self) -> None:
         """Returns when requests are answered. Raises what kept it from starting."""
@@ -89,18 +94,22 @@ class ApiServer:
             raise self._failure
 
     def stop(self) -> None:
-        """Ends open connections and returns within STOP_SECONDS. Idempotent; safe before `start`."""
+        """Ends what is still being answered and returns within STOP_SECONDS. Idempotent; safe before
+        `start`."""
         for server in self._servers:
             server.should_exit = True
-        if self._thread.is_alive():
+        loop = self._loop
+        if loop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # it has just closed by itself
+                loop.call_soon_threadsafe(self._end_answers)
             self._thread.join(STOP_SECONDS)
-        for listener, _ in self._served:
+        for listener in self._listeners:
             listener.close()
-        for path, inode in self._unix_files:
-            with contextlib.suppress(OSError):
-                if os.stat(path).st_ino == inode:
+        if self._socket_file is not None:
+            path, inode = self._socket_file
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == inode:
                     path.unlink()
-        self._unix_files = []
 
     def _run(self) -> None:
         try:
@@ -113,9 +122,10 @@ class ApiServer:
             self._ready.set()
 
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         serving = [
             asyncio.ensure_future(server.serve(sockets=[listener]))
-            for server, (listener, _) in zip(self._servers, self._served, strict=True)
+            for server, listener in zip(self._servers, self._listeners, strict=True)
         ]
         while not all(server.started for server in self._servers):
             if any(task.done() for task in serving):
@@ -124,6 +134,46 @@ class ApiServer:
         else:
             self._ready.set()
         await asyncio.gather(*serving)
+
+    def _end_answers(self) -> None:
+        for app in self._apps:
+            app.stopping.set()
+
+
+class _Stoppable:
+    """An application whose unfinished answers end when the server stops: with a reason where one can still be
+    given, else as a broken-off stream."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.stopping = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        answering = asyncio.ensure_future(self._app(scope, receive, sending))
+        stopping = asyncio.ensure_future(self.stopping.wait())
+        try:
+            await asyncio.wait({answering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                await asyncio.wait({answering}, timeout=_GRACE_SECONDS)
+            if answering.done():
+                await answering
+                return
+            answering.cancel()
+            await asyncio.wait({answering})
+            if has_started:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            else:
+                await error_response(RefusedError(503, NoDaemonError.code, _STOPPING))(scope, receive, send)
+        finally:
+            stopping.cancel()
+            answering.cancel()
 
 
 def _settings(app: ASGIApp) -> uvicorn.Config:
@@ -140,11 +190,6 @@ def _settings(app: ASGIApp) -> uvicorn.Config:
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
-
-
-def _unix_path(listener: socket.socket) -> str | None:
-    name = listener.getsockname()
-    return name if isinstance(name, str) and name else None
 
 
 def _tcp_error(host: str, port: int, error: OSError) -> AddressInUseError | UsageError:

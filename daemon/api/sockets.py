@@ -35,9 +35,7 @@ def bind_unix(path: Path) -> socket.socket:
         raise UsageError(f"[server] socket: {path} cannot be used ({error.strerror})") from error
     try:
         if sys.platform == "linux":
-            os.fchmod(
-                listener.fileno(), 0o600
-            )  # the mode the file is made with, so it is never open to others
+            os.fchmod(listener.fileno(), 0o600)  # the mode the file is made with, so it is never open to others
         with socket_address(path) as address:
             listener.bind(address)
         path.chmod(0o600)
@@ -84,11 +82,7 @@ def _clear_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise UsageError(
-            f"[server] socket: {path} is not a socket and is not replaced; remove it or name another"
-        )
+        raise UsageError(f"[server] socket: {path} is not a socket and is not replaced; remove it or name another")
     if answers(path):
-        raise AddressInUseError(
-            f"the socket {path} ([server] socket) is in use: another daemon answers there"
-        )
+        raise AddressInUseError(f"the socket {path} ([server] socket) is in use: another daemon answers there")
     path.unlink(missing_ok=True)

@@ -61,9 +61,7 @@ _FILTERS: dict[str, Schema] = {
     "label": _described(_STRINGS, "Labels given to roots in the configuration."),
     "tag": _described(_STRINGS, "Tags from the front matter of files."),
     "page": _described(_LINE, "The page, for formats that have pages."),
-    "since": _described(
-        _STRING, "Only files modified since then: a date, an RFC 3339 time, or an age such as 7d."
-    ),
+    "since": _described(_STRING, "Only files modified since then: a date, an RFC 3339 time, or an age such as 7d."),
 }
 
 _HIT = _object(
