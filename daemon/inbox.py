@@ -77,16 +77,10 @@ class Evidence:
             return True
         return any(folder in self.trees for folder in paths.ancestors(path))
 
-    def forget(self, places: tuple[bytes, ...], before: int) -> None:
-        """Drop what belongs to places that were dealt with."""
+    def forget(self, before: int) -> None:
+        """Drop what is older than a scope that was dealt with."""
         for known in (self.folders, self.trees):
-            done = [
-                key
-                for key, number in known.items()
-                if number < before
-                and any(paths.is_under(key, place) or paths.is_under(place, key) for place in places)
-            ]
-            for key in done:
+            for key in [key for key, number in known.items() if number < before]:
                 del known[key]
 
 
@@ -242,8 +236,8 @@ class Inbox:
         """The scope was dealt with: its requests get the outcome, its evidence is used up."""
         with self._changed:
             known = self._evidence.get(scope.root)
-            if known is not None:
-                known.forget(scope.places, scope.number)
+            if known is not None and scope.root not in self._pending:
+                known.forget(scope.number)  # while places wait, it may be theirs
         for request in scope.requests:
             if request.set_running_or_notify_cancel():
                 request.set_result(outcome)

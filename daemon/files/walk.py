@@ -53,7 +53,8 @@ class Seen(NamedTuple):
 class Walk:
     """One pass over some places of a root; iterate it once, then ask what it found.
 
-    `places` are paths in the root, of files or of folders with all that is below; (b"",) is the whole root.
+    `places` are paths in the root, of files or of folders with all that is below; (b"",) is the whole root. The
+    order of the paths holds within each place.
     """
 
     rules: IgnoreRules
