@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from functools import partial
 from typing import Any, Protocol
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragd.daemon.api.auth import LOOPBACK_HOSTS, check_host, check_origin
+from ragd.daemon.api.threads import in_thread
 from ragd.daemon.api.wire import PROGRESS_TYPE, RefusedError, answer_to, body
 from ragd.daemon.backend import OWNER, Answer, Backend
 from ragd.daemon.requests import parse_sync, parse_why
@@ -104,7 +103,7 @@ class _Calls:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._limiters: dict[str, CapacityLimiter] = {}
+        self._places: dict[str, asyncio.Semaphore] = {}
 
     async def healthz(self, request: Request) -> Response:
         del request
@@ -157,10 +156,10 @@ class _Calls:
 
     async def _ask(self, kind: str, call: Callable[..., Answer], *arguments: object) -> Answer:
         """The backend's answer, from a thread; a caller that went away is not waited for."""
-        limiter = self._limiters.get(kind)
-        if limiter is None:
-            limiter = self._limiters[kind] = CapacityLimiter(_THREADS[kind])
-        return await anyio.to_thread.run_sync(partial(call, *arguments), limiter=limiter, abandon_on_cancel=True)
+        places = self._places.get(kind)
+        if places is None:
+            places = self._places[kind] = asyncio.Semaphore(_THREADS[kind])
+        return await in_thread(partial(call, *arguments), places)
 
 
 async def _progress_lines(asked: Awaitable[Answer], latest: list[Mapping[str, Any]]) -> AsyncIterator[bytes]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ragd.daemon.api.threads import in_thread
 from ragd.daemon.api.tools import INSTRUCTIONS, TOOLS
 from ragd.daemon.backend import OWNER, Answer, Backend
 from ragd.daemon.errors import NoDaemonError, UserError
@@ -58,7 +59,6 @@ def serve_stdio(connect: Connect, version: str, *, wire: BinaryIO | None = None)
 
 def create_server(connect: Connect, version: str, client: Client = OWNER) -> Server[Any]:
     """The MCP server over a Backend; its transport is the caller's."""
-    import anyio.to_thread
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
@@ -84,7 +84,7 @@ def create_server(connect: Connect, version: str, client: Client = OWNER) -> Ser
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> CallToolResult:
         call = partial(tools.call, params.name, params.arguments or {})
         try:
-            answer = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+            answer = await in_thread(call)
         except (UserError, FilterError) as error:
             return types.CallToolResult(content=[types.TextContent(type="text", text=str(error))], is_error=True)
         text = json.dumps(answer, ensure_ascii=False)
