@@ -51,12 +51,13 @@ from ragd.store.filling import Pace
 from ragd.store.lock import StateLock
 from ragd.store.search import Searcher
 from ragd.store.store import Store
-from ragd.store.types import Client, ForgetFile, VectorIndex
+from ragd.store.types import Client, FileRow, ForgetFile, VectorIndex
 
 log = logging.getLogger(__name__)
 
-LOCK_WAIT_S = 10.0
+LOCK_WAIT_S = 30.0
 """A killed daemon's index process finishes its last write before the state is free."""
+_LOCK_TURN_S = 0.2
 _PROGRESS_S = 0.2
 INDEX_FOLDER = "chroma"
 
@@ -97,8 +98,8 @@ class Engine:
             pace=Pace(
                 batch_tokens=config.embedding.batch_tokens,
                 queries_waiting=model.is_asked,
-                stop=lambda: self.worker.stop_embedding(),
-                on_batch=lambda texts, tokens: self.worker.on_batch(texts, tokens),
+                stop=lambda: self.worker.pipeline.stop_embedding(),
+                on_batch=lambda texts, tokens: self.worker.pipeline.on_batch(texts, tokens),
             ),
         )
         kept_out = [os.fsencode(config.state_dir), os.fsencode(config.socket_path), os.fsencode(config.token_file)]
@@ -112,7 +113,7 @@ class Engine:
             inbox=self.inbox,
             roots=self.roots,
             surveyor=Surveyor(self.roots, recipes, self.store, max_bytes=max_bytes, clock_ns=clock_ns),
-            indexer=Indexer(self.roots, recipes, self._parser, self._attempts, max_bytes=max_bytes, clock_ns=clock_ns),
+            indexer=Indexer(self.roots, recipes, self._parser, self._row, max_bytes=max_bytes, clock_ns=clock_ns),
             store=self.store,
             model=model,
             clock=clock,
@@ -152,9 +153,7 @@ class Engine:
         """
         lock = StateLock(config.state_dir)
         try:
-            lock.acquire(LOCK_WAIT_S if _is_dying(config) else 0.0)
-        except LockedError as error:
-            raise StateLockedError(str(error)) from error
+            _take(lock, config)
         except StoreError as error:
             raise StoreUnavailableError(str(error)) from error
         try:
@@ -282,8 +281,8 @@ class Engine:
             if self._thread is None:
                 with self._working:
                     tick = self.worker.tick()
-                if tick.did == "failed":
-                    raise StoreUnavailableError(self.worker.problem)
+                if tick.did == "failed" and self.worker.error is not None:
+                    raise self.worker.error
                 if tick.did == "waiting":
                     self.model.wait(tick.wait_s)
                 elif tick.did == "idle" or tick.did == "drained":
@@ -297,9 +296,8 @@ class Engine:
             while self.worker.tick().did not in ("idle", "failed", "waiting"):
                 pass
 
-    def _attempts(self, root: str, path: bytes) -> int:
-        row = self.store.catalog.file_row(self.store.target.id, root, path)
-        return 0 if row is None else row.attempts
+    def _row(self, root: str, path: bytes) -> FileRow | None:
+        return self.store.catalog.file_row(self.store.target.id, root, path)
 
 
 @contextmanager
@@ -342,6 +340,20 @@ def _inline_parser(held: HeldModel) -> Parser:
 def _pool(config: Config, held: HeldModel) -> Parser:
     limits = ParseLimits(config.limits.parse_seconds, config.limits.parse_memory_mb, config.limits.niceness)
     return ParsePool(limits, held.counter_spec, held.budget, workers=max(1, min(4, config.cpu_threads // 2)))
+
+
+def _take(lock: StateLock, config: Config) -> None:
+    """Take the lock, waiting for a process that ends; at once StateLockedError when a daemon answers, also when it
+    begins to while we wait (two were started at the same time)."""
+    give_up_at, turn_s = time.monotonic() + LOCK_WAIT_S, 0.0
+    while True:
+        try:
+            lock.acquire(turn_s)
+            return
+        except LockedError as error:
+            if time.monotonic() >= give_up_at or not _is_dying(config):
+                raise StateLockedError(str(error)) from error
+        turn_s = _LOCK_TURN_S
 
 
 def _is_dying(config: Config) -> bool:

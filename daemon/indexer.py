@@ -7,6 +7,7 @@ again"), never an exception that stops another.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from ragd.daemon.plan import is_trusted
 from ragd.daemon.recipes import Recipes
 from ragd.daemon.root_set import RootSet
 from ragd.daemon.task_queue import Task
-from ragd.store.types import Change, FailFile, FileStat, ForgetFile, IndexFile, TouchFile
+from ragd.store.types import Change, FailFile, FileRow, FileStat, ForgetFile, IndexFile, TouchFile
 
 UNSTABLE_TRIES = 5
 """A file that is written all the time is taken as it is after so many tries."""
@@ -55,6 +56,8 @@ class Begun:
     content_hash: bytes = b""
     trusted: bool = False
     future: Future[Cut] | None = None
+    is_superseded: bool = False
+    """A newer look at the same file is under way: this one is not committed."""
 
     @property
     def size_bytes(self) -> int:
@@ -62,14 +65,14 @@ class Begun:
 
 
 class Indexer:
-    """For one thread. `attempts_of` says how often a file has failed in a row."""
+    """For one thread. `row_of` is what the catalog knows of a file now."""
 
     def __init__(
         self,
         roots: RootSet,
         recipes: Recipes,
         parser: Parser,
-        attempts_of: Callable[[str, bytes], int],
+        row_of: Callable[[str, bytes], FileRow | None],
         *,
         max_bytes: int,
         clock_ns: Callable[[], int],
@@ -77,7 +80,7 @@ class Indexer:
         self._roots = roots
         self._recipes = recipes
         self._parser = parser
-        self._attempts_of = attempts_of
+        self._row_of = row_of
         self._max_bytes = max_bytes
         self._clock_ns = clock_ns
         self._unstable: dict[tuple[str, bytes], int] = {}
@@ -87,6 +90,8 @@ class Indexer:
         """Read the file if there is something to read, and hand it to a parsing child if its content is new."""
         action, root = task.action, self._roots.by_name[task.root].rules
         if action.kind == "forget":
+            if action.reason == "absent" and self._is_there(task.root, action.path):
+                return Begun(task, Prepared(task, "again", reason="came back"))
             return Begun(task, Prepared(task, "forgotten", [ForgetFile(task.root, action.path)]))
         if action.kind == "skip":
             return Begun(task, self._skipped(task, action.reason, action.detail, action.stat or _NO_STAT))
@@ -99,7 +104,7 @@ class Indexer:
         self._unstable.pop(task.key, None)
         content_hash = hashlib.blake2b(read.data, digest_size=16).digest()
         trusted = is_trusted(read.stat, opened_ns)
-        if action.kind == "index" and content_hash == action.touch_if_hash:
+        if action.kind == "index" and content_hash == action.touch_if_hash and self._is_known(task, content_hash):
             touch = TouchFile(task.root, action.path, read.stat, trusted)
             return Begun(task, Prepared(task, "unchanged", [touch]))
         job = ParseJob(SourceFile(read.data, task.root, action.path), self._recipes.settings(task.root, action.path))
@@ -109,6 +114,18 @@ class Indexer:
             content_hash=content_hash,
             trusted=trusted,
             future=self._parser.submit(job),
+        )
+
+    def _is_known(self, task: Task, content_hash: bytes) -> bool:
+        """Whether the catalog, as it is now, has this very content: since the plan was made, another version of the
+        file may have been committed."""
+        row = self._row_of(task.root, task.action.path)
+        return (
+            row is not None
+            and row.state != "failed"
+            and not row.stale
+            and row.content_hash == content_hash
+            and row.recipe == self._recipes.of_root(task.root)(task.action.path)
         )
 
     def finish(self, begun: Begun) -> Prepared:
@@ -128,7 +145,7 @@ class Indexer:
             prepared = Prepared(task, counts_as, [index], cut.skipped or "", cut.detail, len(cut.chunks))
         if action.moved_from is not None:
             # One commit: a search sees the file at its old place or at its new one, never at none.
-            prepared.changes.append(ForgetFile(task.root, action.moved_from))
+            prepared.changes += self._gone(task)
             if prepared.counts_as == "indexed" and begun.content_hash == action.touch_if_hash:
                 prepared.counts_as = "moved"
         return prepared
@@ -141,8 +158,7 @@ class Indexer:
 
     def _not_read(self, task: Task, read: NotRead) -> Prepared:
         path = task.action.path
-        moved_from = task.action.moved_from
-        gone: list[Change] = [] if moved_from is None else [ForgetFile(task.root, moved_from)]
+        gone = self._gone(task)
         if read.code == "gone":
             # The next walk of the place tells; here only the file that was to be replaced may go.
             return Prepared(task, "again", gone, "gone", read.detail)
@@ -158,6 +174,24 @@ class Indexer:
             prepared = Prepared(task, "failed", [failed], read.code, read.detail)
         prepared.changes += gone
         return prepared
+
+    def _gone(self, task: Task) -> list[Change]:
+        """The place a file moved from, unless something stands there again."""
+        source = task.action.moved_from
+        if source is None or self._is_there(task.root, source):
+            return []
+        return [ForgetFile(task.root, source)]
+
+    def _is_there(self, root: str, path: bytes) -> bool:
+        return os.path.lexists(paths.join(self._roots.by_name[root].rules.path, path))
+
+    def broken(self, task: Task, error: Exception) -> Prepared:
+        """A file over which the daemon itself stumbled: recorded like one that cannot be parsed, and tried again."""
+        stat = task.action.stat or _NO_STAT
+        detail = f"{type(error).__name__}: {error}"
+        retry = self._retry_at(task.root, task.action.path)
+        change = FailFile(task.root, task.action.path, stat, "parse_error", detail, retry_at_ns=retry)
+        return Prepared(task, "failed", [change], "parse_error", detail)
 
     def _failed(self, task: Task, reason: str, detail: str, stat: FileStat, content_hash: bytes) -> Prepared:
         path = task.action.path
@@ -175,7 +209,8 @@ class Indexer:
 
     def _retry_at(self, root: str, path: bytes) -> int:
         """Growing pauses: the cause may pass."""
-        doublings = min(16, self._attempts_of(root, path))
+        row = self._row_of(root, path)
+        doublings = 0 if row is None else min(16, row.attempts)
         pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S << doublings)
         return self._clock_ns() + pause_s * 1_000_000_000
 

@@ -9,32 +9,26 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ragd.daemon.errors import ModelUnavailableError
+from ragd.daemon.errors import UserError
 from ragd.daemon.files.hints import Hint
 from ragd.daemon.inbox import Inbox, Scope
-from ragd.daemon.indexer import Begun, Indexer, Prepared
+from ragd.daemon.indexer import Indexer
 from ragd.daemon.model import HeldModel
+from ragd.daemon.pipeline import Pipeline
 from ragd.daemon.root_set import RootSet
 from ragd.daemon.surveyor import Surveyor
 from ragd.daemon.task_queue import TaskQueue
-from ragd.daemon.ticket import Failure, Ticket
-from ragd.store.errors import InterruptedCommitError, StoreError
+from ragd.daemon.ticket import Ticket
+from ragd.store.errors import ModelError, StoreError
 from ragd.store.store import Store
-from ragd.store.types import Change, CommitOutcome, FailFile
+from ragd.store.types import CommitOutcome
 
 log = logging.getLogger(__name__)
 
-GROUP_TEXTS = 128
-"""A commit is made when so many chunks are ready: large enough to cost little, small enough to be done soon."""
-GROUP_FILES = 200
-AHEAD_FILES = 48
-AHEAD_BYTES = 32_000_000
-"""Files read and handed to the parsing children before they are needed."""
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _WAIT_FOR_MODEL_S = 0.2
@@ -50,22 +44,6 @@ class Tick:
 
     did: str
     wait_s: float | None = 0.0
-
-
-@dataclass(slots=True)
-class Lane:
-    """Tasks under way, in order: read or being cut, then ready to be committed."""
-
-    is_urgent: bool
-    begun: deque[Begun] = field(default_factory=deque)
-    ready: list[Prepared] = field(default_factory=list)
-
-    @property
-    def texts(self) -> int:
-        return sum(prepared.texts for prepared in self.ready)
-
-    def __len__(self) -> int:
-        return len(self.begun) + len(self.ready)
 
 
 class Worker:
@@ -84,34 +62,42 @@ class Worker:
     ) -> None:
         self.inbox = inbox
         self.queue = TaskQueue()
-        self.totals = CommitOutcome()
-        self.problem = ""
-        self._last_walk: dict[str, float] | None = None
+        self.error: Exception | None = None
+        """What the last tick ran into; None once one went well again."""
+        self.on_walked: Callable[[str, list[bytes]], None] = lambda _root, _folders: None
         self._roots = roots
         self._surveyor = surveyor
-        self._indexer = indexer
         self._store = store
         self._model = model
         self._clock = clock
-        self.on_walked: Callable[[str, list[bytes]], None] = lambda _root, _folders: None
-        self._lanes = {True: Lane(is_urgent=True), False: Lane(is_urgent=False)}
+        self._stopping = threading.Event()
+        self.pipeline = Pipeline(
+            self.queue,
+            indexer,
+            store,
+            model,
+            post=inbox.post,
+            is_wanted=self._is_wanted,
+            is_stopping=self._stopping.is_set,
+        )
+        self._last_walk: tuple[float, float] | None = None
         self._tickets: dict[Future[dict[str, object]], Ticket] = {}
         self._tickets_lock = threading.Lock()
         self._pause_s = 0.0
         self._not_before = 0.0
-        self._stopping = threading.Event()
-        self._batches = 0
-        self._may_interrupt = False
 
     # --- asked from outside ---
 
     def request(self, places: list[tuple[str, bytes]], ticket: Ticket) -> Ticket:
         """Have places looked at and brought in; the ticket tells when."""
         ticket.expect_scopes(len(places))
-        for root, place in places:
-            future = self.inbox.request(root, place)
-            with self._tickets_lock:
+        futures = []
+        with self._tickets_lock:  # a walk that begins at once must find the ticket
+            for root, place in places:
+                future = self.inbox.request(root, place)
                 self._tickets[future] = ticket
+                futures.append(future)
+        for future in futures:
             future.add_done_callback(self._request_ended)
         return ticket
 
@@ -126,19 +112,24 @@ class Worker:
 
     @property
     def pending(self) -> int:
-        """Files that are planned and not yet done."""
-        return len(self.queue)
+        """Files that are planned and not yet done, and places not yet looked at."""
+        return len(self.queue) + self.inbox.waiting
+
+    @property
+    def totals(self) -> CommitOutcome:
+        """Counters since the start."""
+        return self.pipeline.totals
+
+    @property
+    def problem(self) -> str:
+        return "" if self.error is None else str(self.error) or type(self.error).__name__
 
     def last_walk(self) -> dict[str, object] | None:
         """When the last walk of a whole root ended, and how long it took."""
         if self._last_walk is None:
             return None
-        ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._last_walk["ended"]))
-        return {"ended": ended, "seconds": self._last_walk["seconds"]}
-
-    @property
-    def is_busy(self) -> bool:
-        return len(self.queue) > 0 or self.inbox.waiting > 0
+        ended, seconds = self._last_walk
+        return {"ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ended)), "seconds": round(seconds, 3)}
 
     def stop(self) -> None:
         """Finish or abandon the current batch; `run` returns soon."""
@@ -151,7 +142,11 @@ class Worker:
         """Tick until stopped."""
         while not self._stopping.is_set():
             tick = self.tick()
-            if tick.wait_s != 0.0 and not self._stopping.is_set():
+            if tick.wait_s == 0.0:
+                continue
+            if self.inbox.waiting and tick.did in ("failed", "waiting"):
+                self._stopping.wait(tick.wait_s)  # what waits in the inbox would only wake us at once
+            else:
                 self.inbox.wait(tick.wait_s)
         self.queue.drop_all(StoreError("the daemon is stopping"))
 
@@ -162,22 +157,20 @@ class Worker:
             return Tick("waiting", self._not_before - now)
         try:
             tick = self._do_something()
-        except ModelUnavailableError as error:
-            return self._pause(error)
-        except StoreError as error:
+        except (StoreError, ModelError, UserError) as error:
+            if str(error) != self.problem:
+                log.error("%s", error)  # once: the same error is not repeated in the log
             return self._pause(error)
         except Exception as error:
             log.exception("the worker met an error it does not know")
             return self._pause(error)
         if tick.did not in ("waiting", "idle"):
             self._pause_s = 0.0
-            self.problem = ""
+            self.error = None
         return tick
 
     def _pause(self, error: Exception) -> Tick:
-        if str(error) != self.problem:
-            log.error("%s", error)  # once: the same error is not repeated in the log
-        self.problem = str(error)
+        self.error = error
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         self._not_before = self._clock() + self._pause_s
         return Tick("failed", self._pause_s)
@@ -185,16 +178,21 @@ class Worker:
     def _do_something(self) -> Tick:
         scopes = self.inbox.due()
         if scopes:
-            for scope in scopes:
-                self._walk(scope)
+            for number, scope in enumerate(scopes):
+                try:
+                    self._walk(scope)
+                except BaseException:
+                    self._post_again(scopes[number:])
+                    raise
             return Tick("walked")
+        waiting = False
         for urgent in (True, False):
-            lane = self._lanes[urgent]
-            tick = self._advance(lane)
-            if tick is not None and tick.did != "waiting":
-                return tick
-            if tick is not None and not self.queue.has_urgent():
-                return tick
+            did = self.pipeline.advance(urgent=urgent)
+            if did not in (None, "waiting"):
+                return Tick(did or "")
+            waiting = waiting or did is not None
+        if waiting:
+            return Tick("waiting", _WAIT_FOR_MODEL_S)
         if not self._store.drain():
             return Tick("drained", _WAIT_FOR_QUERIES_S)
         if self._forget_unconfigured():
@@ -202,6 +200,13 @@ class Worker:
         if self._store.building is not None and self._may_finish():
             return self._finish_building()
         return Tick("idle", None)
+
+    def _is_wanted(self) -> bool:
+        """Whether the backlog should make room now."""
+        if self._stopping.is_set() or self.queue.has_urgent():
+            return True
+        due = self.inbox.next_due()
+        return due is not None and due <= self._clock()
 
     # --- walking ---
 
@@ -212,9 +217,9 @@ class Worker:
         tickets = list({id(ticket): ticket for ticket in found}.values())
         is_whole = scope.places == (b"",)
         began = self._clock()
+        planned = 0
         try:
             survey = self._surveyor.survey(root, scope.places, self.inbox.evidence(scope.root))
-            planned = 0
             if survey is None:
                 for ticket in tickets:
                     ticket.problems.append(root.problem)
@@ -228,13 +233,13 @@ class Worker:
                     ticket.files.unchanged += survey.plan.unchanged
                     if survey.plan.problem:
                         ticket.problems.append(root.problem)
-        except BaseException as error:
+        except Exception as error:
             for ticket in found:
-                ticket.fail(error if isinstance(error, Exception) else StoreError("stopped"))
+                ticket.fail(error)
             self.inbox.fail(scope, error)
             raise
         if is_whole:
-            self._last_walk = {"ended": time.time(), "seconds": round(self._clock() - began, 3)}
+            self._last_walk = (time.time(), self._clock() - began)
             root.is_walked = True
         counted = set()
         for ticket in found:
@@ -242,100 +247,11 @@ class Worker:
             counted.add(id(ticket))
         self.inbox.finish(scope, {})
 
-    # --- indexing ---
-
-    def _advance(self, lane: Lane) -> Tick | None:
-        """Bring some tasks of a lane to their commit; None when it has none."""
-        self._read_ahead(lane)
-        if not len(lane):
-            return None
-        while lane.begun and lane.texts < GROUP_TEXTS and len(lane.ready) < GROUP_FILES:
-            lane.ready.append(self._indexer.finish(lane.begun[0]))
-            lane.begun.popleft()
-            self._read_ahead(lane)
-            if not lane.is_urgent and self._is_wanted():
-                return Tick("interrupted")
-        return self._commit(lane)
-
-    def _read_ahead(self, lane: Lane) -> None:
-        size_bytes = sum(begun.size_bytes for begun in lane.begun)
-        if len(lane.begun) >= AHEAD_FILES or size_bytes >= AHEAD_BYTES:
-            return
-        for task in self.queue.take(urgent=lane.is_urgent):
-            begun = self._indexer.begin(task)
-            lane.begun.append(begun)
-            size_bytes += begun.size_bytes
-            if len(lane.begun) >= AHEAD_FILES or size_bytes >= AHEAD_BYTES:
-                return
-
-    def _is_wanted(self) -> bool:
-        """Whether the backlog should make room now."""
-        if self._stopping.is_set() or self.queue.has_urgent():
-            return True
-        due = self.inbox.next_due()
-        return due is not None and due <= self._clock()
-
-    def stop_embedding(self) -> bool:
-        """Asked by the store between two batches. A lane that may be interrupted still does one batch a turn."""
-        return self._stopping.is_set() or (self._may_interrupt and self._batches > 0 and self._is_wanted())
-
-    def on_batch(self, _texts: int, _tokens: int) -> None:
-        self._batches += 1
-
-    def _commit(self, lane: Lane) -> Tick:
-        group = lane.ready
-        embedder = None
-        if any(prepared.texts for prepared in group):
-            embedder = self._model.embedder()
-            if embedder is None:
-                group = [prepared for prepared in group if not prepared.texts]
-                if not group:
-                    return Tick("waiting", _WAIT_FOR_MODEL_S)
-        changes: list[Change] = [change for prepared in group for change in prepared.changes]
-        self._batches, self._may_interrupt = 0, not lane.is_urgent
-        try:
-            outcome = self._store.commit(changes, embedder)
-        except InterruptedCommitError:
-            return Tick("interrupted")
-        done = {id(prepared) for prepared in group}
-        lane.ready = [prepared for prepared in lane.ready if id(prepared) not in done]
-        self._count(group, outcome)
-        return Tick("committed")
-
-    def _count(self, group: list[Prepared], outcome: CommitOutcome) -> None:
-        errors = {(root, path): error for root, path, error in outcome.unembedded}
-        if errors:
-            group = [
-                self._indexer.unembedded(prepared, errors[prepared.task.key])
-                if prepared.task.key in errors
-                else prepared
-                for prepared in group
-            ]
-            failed: list[Change] = [
-                change
-                for prepared in group
-                for change in prepared.changes
-                if prepared.task.key in errors and isinstance(change, FailFile)
-            ]
-            self._store.commit(failed, None)
-        _add(self.totals, outcome)
-        tickets = {id(ticket): ticket for prepared in group for ticket in prepared.task.tickets}
-        for ticket in tickets.values():
-            _add(ticket.outcome, outcome)
-        for prepared in group:
-            task = prepared.task
-            if prepared.counts_as == "again":
-                self.inbox.post(Hint(task.root, task.action.path))
-            elif prepared.counts_as == "failed":
-                path = self._indexer.shown(task)
-                log.warning("%s: %s: %s", path, prepared.reason, prepared.detail)
-                for ticket in task.tickets:
-                    ticket.failures.append(Failure(path, prepared.reason, prepared.detail))
-            for ticket in task.tickets:
-                if prepared.counts_as != "again":
-                    name = prepared.counts_as
-                    setattr(ticket.files, name, getattr(ticket.files, name) + 1)
-            self.queue.done(task)
+    def _post_again(self, scopes: list[Scope]) -> None:
+        """These were taken and not walked: nobody else would look there before the next whole walk."""
+        for scope in scopes:
+            for place in scope.places:
+                self.inbox.post(Hint(scope.root, place))
 
     # --- when there is nothing else to do ---
 
@@ -349,8 +265,9 @@ class Worker:
 
     def _may_finish(self) -> bool:
         """Whether every file is in the generation that is being built."""
-        waits = [root for root in self._roots if not root.is_walked or root.state in ("unavailable", "mass_deletion")]
-        return not waits and not self.is_busy
+        blocked = ("unavailable", "mass_deletion")
+        waits = [root for root in self._roots if not root.is_walked or root.state in blocked]
+        return not waits and not self.pending
 
     def _finish_building(self) -> Tick:
         if self._store.finish_building():
@@ -367,17 +284,3 @@ class Worker:
             if row.root in self._roots.by_name:
                 self.inbox.post(Hint(row.root, row.path))
         return len(rows)
-
-    def place_of(self, path: bytes) -> tuple[str, bytes] | None:
-        """Root and place of an absolute path; None outside of all roots."""
-        found = self._roots.find(path)
-        return None if found is None else (found[0].name, found[1])
-
-
-def _add(total: CommitOutcome, part: CommitOutcome) -> None:
-    total.added += part.added
-    total.kept += part.kept
-    total.removed += part.removed
-    total.texts_embedded += part.texts_embedded
-    total.tokens_embedded += part.tokens_embedded
-    total.seconds_embedding += part.seconds_embedding
