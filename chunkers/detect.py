@@ -31,6 +31,10 @@ _BY_EXTENSION = {
     "qmd": "markdown",
     "rmd": "markdown",
     # HTML
+    "html": "html",
+    "htm": "html",
+    "xhtml": "html",
+    "xht": "html",
     # tables
     "csv": "csv",
     "tsv": "tsv",

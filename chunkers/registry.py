@@ -40,7 +40,7 @@ class TypeEntry:
 PARSER_VERSIONS: dict[str, int] = {
     "plain": 1,
     "markdown": 1,
-    # HTML
+    "html": 1,
     "code": 1,
     "layout": 1,
     "csv_table": 1,
@@ -64,7 +64,7 @@ TYPES: dict[str, TypeEntry] = {
     "org": TypeEntry("plain", "paragraph"),
     "markdown": TypeEntry("markdown", "structure"),
     "code": TypeEntry("plain", "blocks"),
-    # HTML
+    "html": TypeEntry("html", "structure"),
     **{language: TypeEntry("code", "code") for language in GRAMMAR_LANGUAGES},
     **{language: TypeEntry("layout", "blocks") for language in LAYOUT_LANGUAGES},
     "csv": TypeEntry("csv_table", "table"),
