@@ -38,9 +38,7 @@ def with_roots(file: Path, folders: Sequence[str], sample: str | None = None) ->
     if sample is not None and folders and file.read_bytes() == example_toml((sample,)).encode():
         return write_new(file, folders, overwrite=True), list(folders)
     config = load_config(file)
-    missing = [
-        folder for folder in folders if not any(same_folder(folder, root.path) for root in config.roots)
-    ]
+    missing = [folder for folder in folders if not any(same_folder(folder, root.path) for root in config.roots)]
     if not missing:
         return config, []
     old = file.read_bytes().decode("utf-8-sig")

@@ -125,9 +125,7 @@ def test_the_processor_time_limit_counts_as_a_timeout(make_pool: MakePool) -> No
     assert fate(make_pool(), "xcpu")[0] == "timeout"
 
 
-@pytest.mark.parametrize(
-    ("text", "detail"), [("exit", "exit code 3"), ("quit", "exit code 4"), ("segv", "SIGSEGV")]
-)
+@pytest.mark.parametrize(("text", "detail"), [("exit", "exit code 3"), ("quit", "exit code 4"), ("segv", "SIGSEGV")])
 def test_a_crash_says_how_the_process_ended(make_pool: MakePool, text: str, detail: str) -> None:
     assert fate(make_pool(), text) == ("crashed", f"the parser ended its process ({detail})")
 
@@ -168,9 +166,7 @@ def test_what_is_no_answer_is_a_crash(make_pool: MakePool) -> None:
 
 
 @pytest.mark.parametrize("text", ["connect", "program"])
-def test_law_nothing_leaves_the_machine_a_parser_has_no_network_and_no_programs(
-    make_pool: MakePool, text: str
-) -> None:
+def test_law_nothing_leaves_the_machine_a_parser_has_no_network_and_no_programs(make_pool: MakePool, text: str) -> None:
     reason, detail = fate(make_pool(), text)
     assert reason == "parse_error"
     assert detail.startswith("PermissionError: a parser may not use ")
@@ -325,3 +321,16 @@ def test_the_pool_in_this_process_tells_the_same_fates(monkeypatch: pytest.Monke
     pool.close()
     with pytest.raises(ParsePoolError):
         pool.submit(job("good"))
+
+
+def test_law_the_chunkers_cut_the_same_in_a_child_and_here() -> None:
+    text = "# A\n\nSome words é 🧪.\n\n## B\n\n" + "More words stand here. " * 200
+    source = SourceFile(text.encode(), "notes", b"a/\xff.md")
+    work = ParseJob(source, CutSettings())
+    here = InlinePool(PLAIN, BUDGET).submit(work).result()
+    pool = ParsePool(ParseLimits(), PLAIN, BUDGET)
+    try:
+        assert pool.submit(work).result(50) == here
+    finally:
+        pool.close()
+    assert len(here.chunks) > 2

@@ -13,7 +13,8 @@ from typing import Any
 import click
 import pytest
 
-from ragd.daemon.cli.main import COMMANDS, cli
+from ragd.daemon.cli.main import COMMANDS, cli, main
+from ragd.daemon.errors import UsageError
 
 Ask = Callable[..., tuple[int, str, str]]
 
@@ -120,3 +121,19 @@ def test_the_program_is_on_the_path() -> None:
     assert shutil.which(str(program))
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=50)
     assert done.stdout.startswith("ragd ")
+
+
+def test_fault_g5_mcp_serves_what_the_daemon_answers_and_a_wrong_configuration_is_an_answer_too(
+    config_file: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ragd.daemon.api import mcp
+
+    asked: list[Callable[[], object]] = []
+    monkeypatch.setattr(mcp, "claim_stdout", lambda: b"wire")
+    monkeypatch.setattr(mcp, "serve_stdio", lambda running, _version, *, wire: asked.append(running) if wire else None)
+    assert main(["--config", str(config_file), "mcp"]) == 0
+    assert asked[0]() is backend
+    config_file.write_text("[watch]\npath = 1\n")
+    with pytest.raises(UsageError):
+        asked[0]()
+    assert main(["--config", str(config_file), "mcp"]) == 0, "it stays up"
