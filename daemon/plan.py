@@ -142,9 +142,7 @@ class Plan:
     def _unreadable(self, seen: Seen) -> Action | None:
         """Why a file is not opened at all."""
         if not seen.local:
-            return Action(
-                "skip", seen.path, "not_local", seen.stat, detail=f"{seen.stat.size} bytes, in the cloud"
-            )
+            return Action("skip", seen.path, "not_local", seen.stat, detail=f"{seen.stat.size} bytes, in the cloud")
         if seen.stat.size > self.given.max_bytes:
             return Action("skip", seen.path, "too_large", seen.stat, detail=f"{seen.stat.size} bytes")
         return None
@@ -226,7 +224,13 @@ class Plan:
 def is_same(seen: FileStat, known: PlanRow) -> bool:
     """Size, both times and the inode, as the catalog keeps them. The device number is left out: it may change with
     every mount."""
-    return stat_key(seen)[:4] == known[1:5]
+    plainly = (
+        seen.size == known.size
+        and seen.mtime_ns == known.mtime_ns
+        and seen.ctime_ns == known.ctime_ns
+        and seen.inode == known.inode
+    )
+    return plainly or stat_key(seen)[:4] == known[1:5]
 
 
 def is_trusted(stat: FileStat, now_ns: int) -> bool:
@@ -237,32 +241,29 @@ def is_trusted(stat: FileStat, now_ns: int) -> bool:
 
 
 def merge(seen: Iterable[Seen], rows: Iterable[PlanRow]) -> Iterator[tuple[Seen | None, PlanRow | None]]:
-    """Pair two lists by path. Raises ValueError when one of them is out of order: then nothing could be
-    concluded."""
-    left, right = _ordered(seen), _ordered(rows)
+    """Pair two lists by path. Raises ValueError when one of them is out of order: then nothing could be concluded."""
+    left, right = iter(seen), iter(rows)
     one, two = next(left, None), next(right, None)
     while one is not None or two is not None:
         if two is None or (one is not None and one.path < two.path):
             yield one, None
-            one = next(left, None)
+            one = _next(left, one)
         elif one is None or two.path < one.path:
             yield None, two
-            two = next(right, None)
+            two = _next(right, two)
         else:
             yield one, two
-            one, two = next(left, None), next(right, None)
+            one, two = _next(left, one), _next(right, two)
 
 
 _Entry = TypeVar("_Entry", Seen, PlanRow)
 
 
-def _ordered(entries: Iterable[_Entry]) -> Iterator[_Entry]:
-    last: bytes | None = None
-    for entry in entries:
-        if last is not None and entry.path <= last:
-            raise ValueError(f"paths out of order: {entry.path!r} after {last!r}")
-        last = entry.path
-        yield entry
+def _next(entries: Iterator[_Entry], last: _Entry | None) -> _Entry | None:
+    entry = next(entries, None)
+    if entry is not None and last is not None and entry.path <= last.path:
+        raise ValueError(f"paths out of order: {entry.path!r} after {last.path!r}")
+    return entry
 
 
 def find_moves(new: list[Seen], gone: list[PlanRow]) -> dict[bytes, PlanRow]:

@@ -73,9 +73,7 @@ SECRET_EXTENSIONS = frozenset(
     b" ovpn tfstate tfvars mobileprovision jceks bks htpasswd".split()
 )
 
-SECRET_PLACES = frozenset(
-    {(b".docker", b"config.json"), (b"gcloud", b"access_tokens.db"), (b"gh", b"hosts.yml")}
-)
+SECRET_PLACES = frozenset({(b".docker", b"config.json"), (b"gcloud", b"access_tokens.db"), (b"gh", b"hosts.yml")})
 """(folder, file): names that are secrets only there."""
 
 _SECRET_NAME = re.compile(

@@ -34,9 +34,7 @@ class PatternFile:
 
     __slots__ = ("_names", "_names_regex", "_paths_regex", "_suffixes", "patterns", "source")
 
-    def __init__(
-        self, lines: Sequence[tuple[int, bytes]], source: bytes, *, ignore_case: bool = False
-    ) -> None:
+    def __init__(self, lines: Sequence[tuple[int, bytes]], source: bytes, *, ignore_case: bool = False) -> None:
         flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
         self.source = source
         patterns: list[Pattern] = []
@@ -52,9 +50,7 @@ class PatternFile:
             translated = translate(body, by_name=by_name)
             if translated is None:
                 continue
-            patterns.append(
-                Pattern(line, number, negated, folder_only, by_name, re.compile(translated, flags))
-            )
+            patterns.append(Pattern(line, number, negated, folder_only, by_name, re.compile(translated, flags)))
             if not by_name:
                 path_sources.append(translated)
             elif ignore_case:

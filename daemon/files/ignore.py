@@ -68,12 +68,12 @@ class IgnoreRules:
         self.include = Include(root.include)
         self.exclude = _config_patterns(root.exclude)
         self.foreign = {
-            **{
-                path: Decision("outside_root", "another root begins here", "configuration")
-                for path in root.inner
-            },
+            **{path: Decision("outside_root", "another root begins here", "configuration") for path in root.inner},
             **{path: Decision("builtin", "a file of ragd itself", "built in") for path in root.kept_out},
         }
+
+        self.has_own = bool(self.include or self.exclude or self.foreign)
+        """Whether the configuration says anything about paths of this root."""
 
     def top(self) -> Level:
         """The level of the root's own folder. Call `load` on it (with the names found there) before
@@ -102,9 +102,9 @@ class IgnoreRules:
         for name in below.split(b"/"):
             own = _pattern_file(os.path.join(folder, b".gitignore"))
             chain = (((own, b""), *chain)) if own else chain
-            reason = _git_decision(chain, name, is_folder=True, path=b"")
-            if reason is not None:
-                return chain, reason
+            found = _last_match(chain, name, is_folder=True)
+            if found is not None and not found[0].negated:
+                return chain, _file_decision("gitignore", found, b"")
             chain = _one_deeper(chain, name)
             folder = os.path.join(folder, name)
         return chain, None
@@ -144,7 +144,7 @@ class Explainer:
 class Level:
     """The rules in force inside one folder. Immutable after `load`."""
 
-    __slots__ = ("_git", "_included", "_plain", "_ragd", "_rules", "_whole", "folder", "name", "path")
+    __slots__ = ("_git", "_included", "_plain", "_ragd", "_rules", "_whole", "folder", "name", "path", "prefix")
 
     def __init__(
         self,
@@ -163,6 +163,7 @@ class Level:
         self.folder = folder
         """Its absolute path."""
         self.name = paths.name_of(path)
+        self.prefix = path + b"/" if path else b""
         self._git = git
         self._ragd = ragd
         self._included = included
@@ -187,33 +188,30 @@ class Level:
                 self._git = _exclude_chain(self.folder)
             self._git = self._with_own(b".gitignore", names, self._git)
         self._ragd = self._with_own(b".ragdignore", names, self._ragd)
-        self._plain = not (self._git or self._ragd or rules.exclude or rules.foreign or rules.include)
+        self._plain = not (self._git or self._ragd or rules.has_own)
         return None
 
     def decide(self, name: bytes, *, is_folder: bool) -> Decision | None:
-        """Why an entry of this folder is ignored, or None. Nothing is read: `enter` and `load` tell of
-        markers."""
+        """Why an entry of this folder is ignored, or None. Nothing is read: `enter` and `load` tell of markers."""
         rules = self._rules
         named = None
         if rules.builtin:
             named = builtin_rules.folder_rule(name) if is_folder else builtin_rules.file_rule(name, self.name)
-        if self._plain:
-            return None if named is None else Decision(*named, "built in", paths.join(self.path, name))
-        path = paths.join(self.path, name)
-        foreign = rules.foreign.get(path)
-        if foreign is not None:
-            return Decision(foreign.code, foreign.rule, foreign.source, path)
-        prefix = self.path + b"/" if self.path else b""
-        excluded = rules.exclude.match(name, prefix, is_folder=is_folder) if rules.exclude else None
-        if named is not None and rules.include.takes_back(name, prefix, named[0], is_folder=is_folder):
-            named = None
-        if named is not None and named[0] == "secret_name":
-            return Decision(*named, "built in", path)
-        if excluded is not None and not excluded.negated:
-            return Decision("exclude", paths.show(excluded.text), "configuration, exclude", path)
-        if named is not None:
-            return Decision(*named, "built in", path)
-        return self._ask_files(name, path, is_folder=is_folder)
+        if named is None and self._plain:
+            return None
+        if rules.has_own:
+            reason = self._ask_configuration(name, named, is_folder=is_folder)
+            if reason is not None:
+                return reason
+            if named is not None and not rules.include.takes_back(name, self.prefix, named[0], is_folder=is_folder):
+                return Decision(*named, "built in", self.prefix + name)
+        elif named is not None:
+            return Decision(*named, "built in", self.prefix + name)
+        if self._git or self._ragd:
+            reason = self._ask_files(name, is_folder=is_folder)
+            if reason is not None:
+                return reason
+        return self._ask_include(name, is_folder=is_folder) if rules.include else None
 
     def enter(self, name: bytes) -> Level | Decision:
         """The level of a folder in this one (then `load` it), or why it is ignored."""
@@ -221,32 +219,47 @@ class Level:
         if reason is not None:
             return reason
         include = self._rules.include
-        prefix = self.path + b"/" if self.path else b""
         return Level(
             self._rules,
-            prefix + name,
+            self.prefix + name,
             self.folder + b"/" + name,
             git=_one_deeper(self._git, name) if self._git else (),
             ragd=_one_deeper(self._ragd, name) if self._ragd else (),
-            included=bool(include) and include.matches(name, prefix, self._included, is_folder=True),
+            included=bool(include) and include.matches(name, self.prefix, self._included, is_folder=True),
         )
 
-    def _ask_files(self, name: bytes, path: bytes, *, is_folder: bool) -> Decision | None:
-        own = _last_match(self._ragd, name, is_folder=is_folder)
-        if own is not None and not own[0].negated:
-            return _file_decision("ragdignore", own, path)
-        if own is None:
-            reason = _git_decision(self._git, name, is_folder=is_folder, path=path)
-            if reason is not None:
-                return reason
-        include = self._rules.include
-        if not include:
+    def _ask_configuration(self, name: bytes, named: builtin_rules.Rule | None, *, is_folder: bool) -> Decision | None:
+        """Other roots, secrets, `exclude`: what no file and no `include` pattern but an exact one overrules."""
+        rules = self._rules
+        path = self.prefix + name
+        foreign = rules.foreign.get(path)
+        if foreign is not None:
+            return Decision(foreign.code, foreign.rule, foreign.source, path)
+        is_secret = named is not None and named[0] == "secret_name"
+        if is_secret and not rules.include.takes_back(name, self.prefix, "secret_name", is_folder=is_folder):
+            return Decision("secret_name", named[1] if named else "", "built in", path)
+        excluded = rules.exclude.match(name, self.prefix, is_folder=is_folder) if rules.exclude else None
+        if excluded is not None and not excluded.negated:
+            return Decision("exclude", paths.show(excluded.text), "configuration, exclude", path)
+        return None
+
+    def _ask_files(self, name: bytes, *, is_folder: bool) -> Decision | None:
+        if self._ragd:
+            own = _last_match(self._ragd, name, is_folder=is_folder)
+            if own is not None:
+                return None if own[0].negated else _file_decision("ragdignore", own, self.prefix + name)
+        found = _last_match(self._git, name, is_folder=is_folder)
+        if found is None or found[0].negated:
             return None
-        prefix = path[: len(path) - len(name)]
+        return _file_decision("gitignore", found, self.prefix + name)
+
+    def _ask_include(self, name: bytes, *, is_folder: bool) -> Decision | None:
+        include = self._rules.include
+        path = self.prefix + name
         if is_folder:
             wanted = self._included or include.may_hold(path)
         else:
-            wanted = include.matches(name, prefix, self._included, is_folder=False)
+            wanted = include.matches(name, self.prefix, self._included, is_folder=False)
         return None if wanted else Decision("not_included", include.text, "configuration, include", path)
 
     def _with_own(self, file_name: bytes, names: Collection[bytes] | None, chain: Chain) -> Chain:
@@ -286,11 +299,6 @@ def _last_match(chain: Chain, name: bytes, *, is_folder: bool) -> tuple[Pattern,
         if pattern is not None:
             return pattern, file
     return None
-
-
-def _git_decision(chain: Chain, name: bytes, *, is_folder: bool, path: bytes) -> Decision | None:
-    found = _last_match(chain, name, is_folder=is_folder)
-    return _file_decision("gitignore", found, path) if found is not None and not found[0].negated else None
 
 
 def _file_decision(code: str, found: tuple[Pattern, PatternFile], path: bytes) -> Decision:

@@ -25,8 +25,7 @@ class Include:
         parts = [part for line in wanted for part in line.strip(b"/").split(b"/")]
         self._named_folders = frozenset(part.lower() for part in parts if _literal(part))
         self._ends = [
-            (line.strip(b"/").rpartition(b"/")[2], PatternFile([(1, line)], b"configuration"))
-            for line in wanted
+            (line.strip(b"/").rpartition(b"/")[2], PatternFile([(1, line)], b"configuration")) for line in wanted
         ]
         self._places = _places(wanted)
 

@@ -60,9 +60,7 @@ class NotRead:
     """The cause may pass without the file changing: try again after a pause."""
 
 
-def read_file(
-    root: RootRules, path: bytes, max_bytes: int, *, accept_growing: bool = False
-) -> FileBytes | NotRead:
+def read_file(root: RootRules, path: bytes, max_bytes: int, *, accept_growing: bool = False) -> FileBytes | NotRead:
     """Read a file of a root. Never raises OSError.
 
     `accept_growing`: a file that only grew while it was read (a log that is never quiet) is taken as it was

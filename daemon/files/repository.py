@@ -15,12 +15,7 @@ from ragd.daemon.files.gitignore import MAX_FILE_BYTES
 def read_small(path: bytes) -> bytes | None:
     """The bytes of an ignore file, or None where there is none to be believed: as git does, a symbolic link
     is not followed and a special file is not opened for reading."""
-    flags = (
-        os.O_RDONLY
-        | getattr(os, "O_NOFOLLOW", 0)
-        | getattr(os, "O_NONBLOCK", 0)
-        | getattr(os, "O_CLOEXEC", 0)
-    )
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     with suppress(OSError), os.fdopen(os.open(path, flags), "rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
         return content if len(content) <= MAX_FILE_BYTES else None

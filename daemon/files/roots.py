@@ -140,9 +140,7 @@ def check_root(path: bytes, known: RootIdentity | None = None, *, has_files: boo
 
 def _unavailable(error: OSError) -> RootHealth:
     if error.errno == errno.ENOENT:
-        return RootHealth(
-            "unavailable", "missing", "the folder does not exist (is a disk or share not mounted?)"
-        )
+        return RootHealth("unavailable", "missing", "the folder does not exist (is a disk or share not mounted?)")
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         return RootHealth("unavailable", "not_a_directory", error.strerror or "")
     return RootHealth("unavailable", "unreadable", error.strerror or str(error))

@@ -102,7 +102,7 @@ class Walk:
             self.ignored += 1
         elif stat_bits.S_ISREG(status.st_mode):
             self.seen += 1
-            yield _seen(paths.join(level.path, name), status)
+            yield Seen(paths.join(level.path, name), stat_of(status), is_local(status))
         else:
             self.not_regular += 1
 
@@ -124,17 +124,14 @@ class Walk:
         found = self._look(level, name, place, linked=linked)
         return None if found is None else (level, name, *found)
 
-    def _look(
-        self, level: Level, name: bytes, place: bytes, *, linked: bool
-    ) -> tuple[os.stat_result, bool] | None:
+    def _look(self, level: Level, name: bytes, place: bytes, *, linked: bool) -> tuple[os.stat_result, bool] | None:
         if level.load() is not None:
             self.ignored += 1
             return None
         try:
             status = os.lstat(level.folder + b"/" + name)
         except OSError as error:
-            if error.errno not in _GONE:
-                self.unread[place] = error.strerror or str(error)
+            self._note(place, error)
             return None
         if not stat_bits.S_ISLNK(status.st_mode):
             return status, linked
@@ -177,10 +174,14 @@ class Walk:
                 elif level.decide(entry.name, is_folder=False) is not None:
                     self.ignored += 1
                 else:
-                    status = self._stat(entry, prefix + entry.name)
-                    if status is not None:
+                    path = prefix + entry.name
+                    try:
+                        status = entry.stat(follow_symlinks=entry.is_symlink())
+                    except OSError as error:
+                        self._note(path, error)
+                    else:
                         self.seen += 1
-                        yield _seen(prefix + entry.name, status)
+                        yield Seen(path, stat_of(status), is_local(status))
             else:
                 stack.pop()
 
@@ -218,13 +219,10 @@ class Walk:
         else:
             entries.append((entry.name, False, entry))
 
-    def _stat(self, entry: os.DirEntry[bytes], path: bytes) -> os.stat_result | None:
-        try:
-            return entry.stat(follow_symlinks=entry.is_symlink())
-        except OSError as error:
-            if error.errno not in _GONE:
-                self.unread[path] = error.strerror or str(error)
-            return None
+    def _note(self, place: bytes, error: OSError) -> None:
+        """What is gone is not there; what cannot be looked at is unknown."""
+        if error.errno not in _GONE:
+            self.unread[place] = error.strerror or str(error)
 
 
 Listed = tuple[bytes, bool, "os.DirEntry[bytes]"]
@@ -280,10 +278,6 @@ def link_target(root: RootRules, link: bytes) -> os.stat_result | None:
     *folders, last = (paths.relative(real, max(homes, key=len)) or b"").split(b"/")
     named = any(map(builtin_rules.folder_rule, [*folders, last] if is_folder else folders))
     return None if named or (not is_folder and builtin_rules.file_rule(last)) else status
-
-
-def _seen(path: bytes, status: os.stat_result) -> Seen:
-    return Seen(path, stat_of(status), is_local(status))
 
 
 def stat_of(status: os.stat_result) -> FileStat:

@@ -222,7 +222,5 @@ def _uncovered_problem(name: str, tree: Tree, uncovered: dict[bytes, str]) -> st
     place, why = next(iter(sorted(uncovered.items())))
     shown = paths.show(paths.join(tree.rules.root.path, place))
     many = "" if len(uncovered) == 1 else f" and {len(uncovered) - 1} more folders"
-    cure = (
-        f"; raise the sysctl {_limit('max_user_watches')}" if "limit" in why or "space" in why.lower() else ""
-    )
+    cure = f"; raise the sysctl {_limit('max_user_watches')}" if "limit" in why or "space" in why.lower() else ""
     return f"root {name}: {shown}{many} cannot be watched and is polled ({why}){cure}"
