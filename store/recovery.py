@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -42,7 +41,9 @@ class Comparison:
     """What was out of step between one generation and its collection. Without repair nothing is changed."""
 
     missing: int = 0
-    """Live chunks whose row in the vector index is not there or was not certain."""
+    """Live chunks whose row in the vector index is not there."""
+    uncertain: int = 0
+    """Live chunks whose row is there and may be out of date: a commit that was to replace it did not end."""
     rewritten: int = 0
     extra: int = 0
     """Rows in the vector index that belong to no live chunk."""
@@ -51,7 +52,7 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        return not (self.missing or self.extra)
+        return not (self.missing or self.uncertain or self.extra)
 
 
 def folder_fingerprint(folder: Path) -> str:
@@ -101,8 +102,13 @@ def compare(
             if repair:
                 index.delete(generation.collection, ids)
                 steps("extra deleted")
-        for chunks in _missing(link, generation):
+        for chunks in _absent(link, generation):
             result.missing += len(chunks)
+            if repair:
+                _write_again(catalog, index, generation, vectors, chunks, documents, result)
+                steps("written again")
+        for chunks in _uncertain(link, generation):
+            result.uncertain += len(chunks)
             if repair:
                 _write_again(catalog, index, generation, vectors, chunks, documents, result)
                 steps("written again")
@@ -143,25 +149,32 @@ def _extra(link: Connection, generation: Generation) -> Iterator[list[str]]:
     )
 
 
-def _missing(link: Connection, generation: Generation) -> Iterator[list[ChunkRow]]:
-    """Live chunks whose row is not there; then those whose row is there but may be out of date."""
-    # Both go along an index that holds all they read; rows are looked at only where something is wrong.
-    absent = _pages(
+def _absent(link: Connection, generation: Generation) -> Iterator[list[ChunkRow]]:
+    """Live chunks whose row is not there. Goes along an index that holds all it reads."""
+    ids = _pages(
         link,
         "SELECT id FROM chunk WHERE id > ? AND generation = ?"
         " AND NOT EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id) ORDER BY id LIMIT ?",
         (generation.id,),
     )
-    uncertain = _pages(
+    return _chunks(link, generation, ids)
+
+
+def _uncertain(link: Connection, generation: Generation) -> Iterator[list[ChunkRow]]:
+    """Live chunks whose row is there but may be that of another version: a commit was about to replace it."""
+    ids = _pages(
         link,
         "SELECT id FROM chunk WHERE id > ? AND generation = ? AND vector = 0"
         " AND EXISTS (SELECT 1 FROM temp.noted WHERE noted.id = chunk.id) ORDER BY id LIMIT ?",
         (generation.id,),
     )
-    for ids in chain(absent, uncertain):
+    return _chunks(link, generation, ids)
+
+
+def _chunks(link: Connection, generation: Generation, pages: Iterator[list[str]]) -> Iterator[list[ChunkRow]]:
+    for ids in pages:
         rows = link.execute(
-            CHUNK_SELECT
-            + f" WHERE chunk.generation = ? AND chunk.id IN ({marks(len(ids))}) AND chunk.vector <> 2",
+            CHUNK_SELECT + f" WHERE chunk.generation = ? AND chunk.id IN ({marks(len(ids))}) AND chunk.vector <> 2",
             (generation.id, *ids),
         ).fetchall()
         if rows:
@@ -202,17 +215,13 @@ def _write_again(
     )
     with catalog.write(durable=False) as link:
         for state, group in ((1, here), (0, lost)):
-            link.executemany(
-                "UPDATE chunk SET vector = ? WHERE rowid = ?", [(state, chunk.rowid) for chunk in group]
-            )
+            link.executemany("UPDATE chunk SET vector = ? WHERE rowid = ?", [(state, chunk.rowid) for chunk in group])
         # An empty recipe is no file's recipe: the plan indexes the file again.
         file_ids = sorted({chunk.file_id for chunk in lost})
         for batch in batches(file_ids):
             link.execute(f"UPDATE file SET recipe = '', trusted = 0 WHERE id IN ({marks(len(batch))})", batch)
     result.rewritten += len(here)
-    result.lost_files += sorted(
-        {(chunk.root, chunk.path) for chunk in lost} - set(result.lost_files[-_PAGE:])
-    )
+    result.lost_files += sorted({(chunk.root, chunk.path) for chunk in lost} - set(result.lost_files[-_PAGE:]))
 
 
 def drop_unknown(index: VectorIndex, known: set[str], prefix: str) -> int:

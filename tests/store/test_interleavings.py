@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 from ragd.store.epochs import Epochs
+from ragd.store.errors import StoreError
 from ragd.store.snapshot import Snapshot
 from ragd.store.store import Store
 from ragd.store.types import Change
@@ -166,6 +167,26 @@ def test_an_id_that_goes_twice_waits_for_the_later_queries(house: House) -> None
         snapshot = second.enter_context(store.snapshot())
         store.commit([index_file(["two"])], embedder)
         first.close()
+        assert not store.drain()
+        assert ask(store, snapshot) == {(b"a.md", "one"), (b"a.md", "two")}
+    assert store.drain()
+    assert_consistent(house, store)
+
+
+def test_an_id_that_comes_back_in_a_commit_that_fails_still_waits_for_its_queries(house: House) -> None:
+    store, embedder = house.open(), Embedder()
+    store.commit([index_file(["one", "two"])], embedder)
+    with store.snapshot() as snapshot:
+        store.commit([index_file(["two"])], embedder)
+
+        def fail_once(name: str) -> None:
+            if name == "index row":
+                house.on_step = lambda _: None
+                raise StoreError("the index is away")
+
+        house.on_step = fail_once
+        with pytest.raises(StoreError):
+            store.commit([index_file(["one", "two"])], embedder)
         assert not store.drain()
         assert ask(store, snapshot) == {(b"a.md", "one"), (b"a.md", "two")}
     assert store.drain()
