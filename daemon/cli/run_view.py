@@ -94,6 +94,7 @@ class LiveView:
         self._status = Status("starting", console=self._console, spinner="dots")
         self._problems: tuple[str, ...] = ()
         self._spins = True
+        self._has_reported = False
         self._ask = ask
         self.log_handler: logging.Handler = RichHandler(
             console=self._console,
@@ -105,15 +106,17 @@ class LiveView:
         self.log_handler.setFormatter(logging.Formatter("%(message)s"))
 
     def start(self) -> None:
-        self._console.print("Ask from another terminal:  ", end="", style="dim")
-        self._console.print(self._ask, style="bold", soft_wrap=True)
-        self._console.print("Ctrl-C ends it; what is indexed is kept.", style="dim")
         self._status.start()
 
     def stop(self) -> None:
         self._status.stop()
 
     def report(self, status: Answer) -> None:
+        if not self._has_reported:
+            self._has_reported = True
+            self._console.print("Ask from another terminal:  ", end="", style="dim")
+            self._console.print(self._ask, style="bold", soft_wrap=True)
+            self._console.print("Ctrl-C ends it; what is indexed is kept.", style="dim")
         for problem in _new_problems(status, self._problems):
             self._console.print(f"! {problem}", style="yellow")
         self._problems = _problems(status)
