@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import os
+import select
 import signal
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
 _PARENT_POLL_S = 5.0
 _LOG_LIMIT_BYTES = 64 * 1024
 _SAME_VECTOR = 1e-5
-CONFIGURATION: CreateCollectionConfiguration = {
-    "hnsw": {"space": "cosine", "ef_search": 300, "sync_threshold": 1000}
-}
+CONFIGURATION: CreateCollectionConfiguration = {"hnsw": {"space": "cosine", "ef_search": 300, "sync_threshold": 1000}}
 """Set when a collection is created; Chroma keeps the first setting for good. ef_search 300: recall@10 of 0.99
 on text-like vectors. sync_threshold: rows between two writes of the index files; every upsert reads back the
 rows since the last one, every write is a moment a kill can tear."""
@@ -69,9 +69,7 @@ def problem_of(error: Exception) -> str:
     text = str(error).lower()
     if isinstance(error, FolderDamagedError):
         return "damaged"
-    if isinstance(
-        error, (chromadb.errors.NotFoundError, chromadb.errors.InvalidArgumentError, ValueError, TypeError)
-    ):
+    if isinstance(error, (chromadb.errors.NotFoundError, chromadb.errors.InvalidArgumentError, ValueError, TypeError)):
         return "refused"
     if any(sign in text for sign in _PASSING):
         return "failed"
@@ -104,9 +102,7 @@ class Chroma:
         if request.collection in self._names():
             there = self._dimension(self._collection(request.collection))
             if there != request.dimension:
-                raise ValueError(
-                    f"collection {request.collection} has dimension {there}, not {request.dimension}"
-                )
+                raise ValueError(f"collection {request.collection} has dimension {there}, not {request.dimension}")
             return Answer(0)
         self._collections[request.collection] = self._client.create_collection(
             request.collection,
@@ -187,9 +183,7 @@ class Chroma:
         return Answer(0, ids=found["ids"][0], scores=scores.astype("<f4").tobytes())
 
     def ids(self, request: Request) -> Answer:
-        page = self._collection(request.collection).get(
-            include=[], limit=request.limit, offset=request.offset
-        )
+        page = self._collection(request.collection).get(include=[], limit=request.limit, offset=request.offset)
         return Answer(0, ids=page["ids"])
 
     def count(self, request: Request) -> Answer:
@@ -241,9 +235,7 @@ class Chroma:
     def _dimension(collection: Collection) -> int:
         return int((collection.metadata or {})["dimension"])
 
-    def _known(
-        self, collection: Collection, ids: list[str]
-    ) -> dict[str, tuple[dict[str, Any], str | None, Any]]:
+    def _known(self, collection: Collection, ids: list[str]) -> dict[str, tuple[dict[str, Any], str | None, Any]]:
         """What is stored of those of `ids` that are there: metadata, document, vector."""
         there = collection.get(ids=ids, include=[])["ids"]
         if not there:
@@ -251,9 +243,7 @@ class Chroma:
         rows = collection.get(ids=there, include=["metadatas", "documents", "embeddings"])
         vectors = np.asarray(rows["embeddings"], dtype=np.float32)
         columns = zip(rows["ids"], rows["metadatas"] or (), rows["documents"] or (), vectors, strict=True)
-        return {
-            row_id: (dict(metadata or {}), document, vector) for row_id, metadata, document, vector in columns
-        }
+        return {row_id: (dict(metadata or {}), document, vector) for row_id, metadata, document, vector in columns}
 
     def _write(self, collection: Collection, ids: Any, vectors: Any, metadatas: Any, documents: Any) -> None:
         if any(text is not None for text in documents):
@@ -283,6 +273,26 @@ def next_message(connection: Connection, parent: int) -> bytes | None:
         return connection.recv_bytes()
     except (EOFError, OSError):
         return None
+
+
+def load_chroma(descriptor: int) -> None:
+    """Import chromadb, which takes seconds. This process ends at once if the daemon's end of the socket is closed
+    meanwhile: nothing is open yet, and the next daemon waits for the lock that is held here (FAULTS F12)."""
+    loaded = threading.Event()
+    poll = select.poll()
+    poll.register(descriptor, 0)  # a hang-up is always reported
+
+    def end_with_daemon() -> None:
+        while not loaded.is_set():
+            if poll.poll(100):
+                os._exit(0)
+
+    watching = threading.Thread(target=end_with_daemon, name="end-with-daemon", daemon=True)
+    watching.start()
+    import chromadb  # noqa: F401 - only loaded here
+
+    loaded.set()
+    watching.join()  # from here on a request that has begun is finished
 
 
 def serve(connection: Connection, folder: Path, *, documents: bool, parent: int) -> None:
@@ -322,6 +332,7 @@ def main() -> None:
             os.set_inheritable(descriptor, False)
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
+    load_chroma(options.socket)
     serve(Connection(options.socket), options.folder, documents=options.documents, parent=options.parent)
 
 

@@ -193,9 +193,7 @@ class ChromaIndex:
 
     def _read_all_vectors(self, collection: str) -> int:
         read = 0
-        while page := self._question(
-            Request(0, "vectors", collection, limit=VECTOR_PAGE_ROWS, offset=read)
-        ).count:
+        while page := self._question(Request(0, "vectors", collection, limit=VECTOR_PAGE_ROWS, offset=read)).count:
             read += page
         return read
 

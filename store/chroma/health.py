@@ -99,9 +99,7 @@ def sweep(folder: Path) -> int:
     if not (folder / DATABASE).is_file():
         return 0
     with closing(sqlite3.connect(folder / DATABASE, timeout=10.0)) as database:
-        live = {
-            str(segment) for (segment,) in database.execute("select id from segments where scope = 'VECTOR'")
-        }
+        live = {str(segment) for (segment,) in database.execute("select id from segments where scope = 'VECTOR'")}
     orphans = [segment for segment in segment_folders(folder) if segment.name not in live]
     for orphan in orphans:
         shutil.rmtree(orphan)
@@ -118,9 +116,7 @@ def shrink(folder: Path) -> None:
             "where segments.scope = 'METADATA' "
             "and embeddings_queue.topic like '%/' || segments.collection)"
         )
-        database.execute(
-            "insert into embedding_fulltext_search(embedding_fulltext_search) values ('optimize')"
-        )
+        database.execute("insert into embedding_fulltext_search(embedding_fulltext_search) values ('optimize')")
         database.execute("vacuum")
 
 
@@ -177,11 +173,7 @@ def _segment_problems(segment: Path) -> list[str]:
     sizes = {entry.name: entry.stat().st_size for entry in segment.iterdir() if entry.is_file()}
     if not sizes:
         return []
-    missing = [
-        name
-        for name in ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin")
-        if name not in sizes
-    ]
+    missing = [name for name in ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin") if name not in sizes]
     if missing:
         return [f"{', '.join(missing)} missing"]
     header = read_header(segment)

@@ -114,8 +114,7 @@ class ChromaProcess:
         if self._damage is not None:
             raise DamagedError(self._damage)
         raise StoreError(
-            f"Chroma's process {self._last_words}, {_ATTEMPTS} times over the same request "
-            f"({request.operation})"
+            f"Chroma's process {self._last_words}, {_ATTEMPTS} times over the same request ({request.operation})"
         )
 
     def stop(self, wait_s: float) -> bool:
@@ -193,8 +192,7 @@ class ChromaProcess:
         pause_s = self._not_before - self._clock()
         if pause_s > _SLEEP_THROUGH_S:
             raise StoreError(
-                f"Chroma's process {self._last_words}, {self._deaths} times in a row; "
-                f"next try in {pause_s:.0f} s"
+                f"Chroma's process {self._last_words}, {self._deaths} times in a row; next try in {pause_s:.0f} s"
             )
         if pause_s > 0:
             self._sleep(pause_s)

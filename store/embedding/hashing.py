@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+
 from ragd.chunkers.tokens import PlainCounter, TokenCounter
 from ragd.store.embedding.limits import pieces_that_fit, refuse_too_long
 from ragd.store.types import ModelIdentity, Vectors

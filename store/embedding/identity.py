@@ -32,9 +32,7 @@ _VOLATILE = frozenset(
     }
 )
 _NO_LIMIT = 10**9
-_OFFSET_POSITIONS = frozenset(
-    {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"}
-)
+_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "data2vec-text"})
 """Models whose first positions are taken by the padding token."""
 _DEFAULT_MODULES = [
     {"type": "sentence_transformers.models.Transformer", "path": ""},
@@ -71,9 +69,7 @@ def read_identity(
     query = query if query_prompt is None else query_prompt
     document = document if document_prompt is None else document_prompt
     if (query or document) and any(config.get("include_prompt") is False for config in configs):
-        raise ModelError(
-            f"embedding model {files.name} leaves prompts out of its pooling, which is not supported"
-        )
+        raise ModelError(f"embedding model {files.name} leaves prompts out of its pooling, which is not supported")
     max_tokens = _max_tokens(modules[0]["type"], first)
     parts = {
         "modules": [[module["type"], config] for module, config in zip(modules, configs, strict=True)],
@@ -84,9 +80,7 @@ def read_identity(
         "precision": PRECISION,
     }
     fingerprint = hashlib.blake2b(_canonical(parts).encode(), digest_size=16).hexdigest()
-    return ModelIdentity(
-        files.name, fingerprint, _dimension(files, modules, configs), max_tokens, query, document
-    )
+    return ModelIdentity(files.name, fingerprint, _dimension(files, modules, configs), max_tokens, query, document)
 
 
 def tokenizer_json(files: ModelFiles) -> str:
@@ -95,9 +89,7 @@ def tokenizer_json(files: ModelFiles) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ModelError(
-            f"embedding model {files.name} has no usable tokenizer: {path}: {error.strerror}"
-        ) from error
+        raise ModelError(f"embedding model {files.name} has no usable tokenizer: {path}: {error.strerror}") from error
 
 
 def _modules(files: ModelFiles) -> list[dict[str, str]]:
@@ -107,9 +99,7 @@ def _modules(files: ModelFiles) -> list[dict[str, str]]:
     for module in listed:
         kind = str(module["type"])
         if not kind.startswith("sentence_transformers.") or kind.endswith("Router"):
-            raise ModelError(
-                f"embedding model {files.name} needs {kind}, which is not loaded: only plain models are"
-            )
+            raise ModelError(f"embedding model {files.name} needs {kind}, which is not loaded: only plain models are")
         modules.append({"type": kind.rpartition(".")[2], "path": str(module["path"])})
     if not modules:
         raise ModelError(f"embedding model {files.name}: {path} names no modules")
@@ -147,9 +137,7 @@ def _prompts(config: Config) -> tuple[str, str]:
     """Query and document prompt by the names sentence-transformers gives them."""
     prompts = config.get("prompts") or {}
     default = prompts.get(config.get("default_prompt_name") or "") or ""
-    document = next(
-        (prompts[name] for name in ("document", "passage", "corpus") if prompts.get(name)), default
-    )
+    document = next((prompts[name] for name in ("document", "passage", "corpus") if prompts.get(name)), default)
     return prompts.get("query") or default, document
 
 

@@ -12,9 +12,7 @@ def refuse_too_long(texts: Sequence[str], counter: TokenCounter, max_tokens: int
     for position, tokens in enumerate(counter.count_many(texts)):
         total = tokens + counter.special_tokens
         if total > max_tokens:
-            raise ValueError(
-                f"text {position} of {len(texts)} has {total} tokens; the model takes {max_tokens}"
-            )
+            raise ValueError(f"text {position} of {len(texts)} has {total} tokens; the model takes {max_tokens}")
 
 
 def pieces_that_fit(text: str, prompt: str, counter: TokenCounter, max_tokens: int) -> list[str]:
@@ -29,7 +27,5 @@ def pieces_that_fit(text: str, prompt: str, counter: TokenCounter, max_tokens: i
     if not 0 < middle < len(text):
         middle = len(text) // 2
     return [
-        piece
-        for half in (text[:middle], text[middle:])
-        for piece in pieces_that_fit(half, prompt, counter, max_tokens)
+        piece for half in (text[:middle], text[middle:]) for piece in pieces_that_fit(half, prompt, counter, max_tokens)
     ]

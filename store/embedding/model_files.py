@@ -85,7 +85,7 @@ def check_pinned(folder: Path, memory: Memory | None = None) -> None:
 def file_sha256(path: Path, memory: Memory | None = None) -> str:
     """Hex SHA-256 of a file. With `memory`, a file whose stat is what it was when it was hashed is not read
     again."""
-    key, stamp = f"sha256:{path}", _stamp(path)
+    key, stamp = f"sha256:{path.resolve()}", _stamp(path)
     if memory is not None:
         known_stamp, _, known_hash = memory.get(key, "").rpartition(" ")
         if known_stamp == stamp:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from ragd.chunkers.tokens import TokenCounter, without_surrogates
 from ragd.store.embedding.hashing import unit
 from ragd.store.embedding.limits import pieces_that_fit, refuse_too_long
@@ -112,17 +113,13 @@ class TransformerEmbedder:
         name = self._identity.name
         probe = self._encode(["probe"])
         if probe.shape[1] != self._identity.dimension:
-            raise ModelError(
-                f"embedding model {name} gives {probe.shape[1]} numbers, not {self._identity.dimension}"
-            )
+            raise ModelError(f"embedding model {name} gives {probe.shape[1]} numbers, not {self._identity.dimension}")
         limit = self._model.max_seq_length
         if limit is not None and limit < self._identity.max_tokens:
             raise ModelError(f"embedding model {name} takes {limit} tokens, not {self._identity.max_tokens}")
         counted = [tokens + self._counter.special_tokens for tokens in self._counter.count_many(_PROBES)]
         if counted != _tokens_of(self._model, _PROBES, self._counter.special_tokens):
-            raise ModelError(
-                f"embedding model {name}: its tokenizer.json does not split texts as the model does"
-            )
+            raise ModelError(f"embedding model {name}: its tokenizer.json does not split texts as the model does")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -137,6 +134,7 @@ def _load(files: ModelFiles, device: str, threads: int | None) -> SentenceTransf
         os.environ.setdefault(name, value)
     try:
         import torch
+        from safetensors import SafetensorError
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as transformers_logging
     except ImportError as error:
@@ -154,12 +152,10 @@ def _load(files: ModelFiles, device: str, threads: int | None) -> SentenceTransf
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
         if is_out_of_memory(error):
             raise ModelError(f"embedding model {files.name}: not enough memory to load it") from error
-        raise ModelError(
-            f"embedding model {files.name} in {files.folder} cannot be loaded: {error}"
-        ) from error
+        raise ModelError(f"embedding model {files.name} in {files.folder} cannot be loaded: {error}") from error
     model.eval()
     return model
 
