@@ -159,9 +159,7 @@ class _Drafter:
         parts: list[str] = []
         for atom, after in zip(atoms, [*atoms[1:], None], strict=True):
             parts.append(
-                atom.rendered
-                if atom.rendered is not None
-                else unified_newlines(self._text[atom.start : atom.end])
+                atom.rendered if atom.rendered is not None else unified_newlines(self._text[atom.start : atom.end])
             )
             if after is not None:
                 parts.append(_gap(self._text, atom, after))
@@ -183,9 +181,7 @@ class _Drafter:
         draft = replace(draft, prefix="")
         if self.tokens_of([draft])[0] <= ceiling or len(draft.body) < 2:
             return [draft]
-        return [
-            proven for run in self._halves(draft.run) for proven in self._squeezed(self._draft(run, None))
-        ]
+        return [proven for run in self._halves(draft.run) for proven in self._squeezed(self._draft(run, None))]
 
     def _halves(self, run: Run) -> list[Run]:
         """Two or more smaller runs: cut before the cheapest atom near the middle, or inside the only atom."""
@@ -197,9 +193,7 @@ class _Drafter:
                 pieces = halves_of_atom(atoms[0], self._weigher)
             return [replace(run, atoms=[atom], weights=[weight]) for atom, weight in pieces]
         low, high = max(1, len(atoms) // 4), max(2, len(atoms) - len(atoms) // 4)
-        cut = min(
-            range(low, min(high, len(atoms))), key=lambda i: (atoms[i].cost, abs(2 * i - len(atoms)), i)
-        )
+        cut = min(range(low, min(high, len(atoms))), key=lambda i: (atoms[i].cost, abs(2 * i - len(atoms)), i))
         return [
             replace(run, atoms=atoms[:cut], weights=weights[:cut]),
             replace(run, atoms=atoms[cut:], weights=weights[cut:]),

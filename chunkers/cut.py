@@ -67,8 +67,7 @@ def cut(source: SourceFile, settings: CutSettings, counter: TokenCounter, budget
         chunks=chunks,
         parents=parents,
         dropped=tuple(
-            Dropped((maps.byte_at(start), maps.byte_at(end)), reason)
-            for start, end, reason in document.dropped
+            Dropped((maps.byte_at(start), maps.byte_at(end)), reason) for start, end, reason in document.dropped
         ),
         metadata=document.metadata,
         canonical_text=maps.text if document.canonical else None,

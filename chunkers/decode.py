@@ -154,14 +154,10 @@ def _guess(data: bytes) -> str:
     high = len(sample) - len(sample.decode("latin-1").encode("ascii", "ignore"))
     in_runs = sum(len(run) for run in _HIGH_RUN.findall(sample))
     if in_runs > 0.6 * high:
-        best = charset_normalizer.from_bytes(
-            sample, cp_isolation=_FAR_ENCODINGS, preemptive_behaviour=False
-        ).best()
+        best = charset_normalizer.from_bytes(sample, cp_isolation=_FAR_ENCODINGS, preemptive_behaviour=False).best()
         if best is not None and _gives_back(data, best.encoding):
             return best.encoding
-    western, central = (
-        len(_SYMBOL_IN_WORD.findall(sample.decode(name, "replace"))) for name in ("cp1252", "cp1250")
-    )
+    western, central = (len(_SYMBOL_IN_WORD.findall(sample.decode(name, "replace"))) for name in ("cp1252", "cp1250"))
     return "cp1250" if western > 2 and 4 * central <= western else "cp1252"
 
 
@@ -200,8 +196,6 @@ def _lone_surrogates(raw: str) -> int:
 
 def _looks_binary(text: str) -> bool:
     """Control characters are rare in text, even in logs and in extracted text with a stray NUL."""
-    sample = (
-        text if len(text) <= 4 * _SAMPLE_BYTES else text[: 2 * _SAMPLE_BYTES] + text[-2 * _SAMPLE_BYTES :]
-    )
+    sample = text if len(text) <= 4 * _SAMPLE_BYTES else text[: 2 * _SAMPLE_BYTES] + text[-2 * _SAMPLE_BYTES :]
     controls = len(_CONTROL.findall(sample))
     return controls > 3 and controls > 0.02 * len(sample)

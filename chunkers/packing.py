@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import pairwise
 
 from ragd.chunkers.anchors import Key, anchors
 from ragd.chunkers.decode import unified_newlines
@@ -64,7 +65,7 @@ def pack(
             weights += [piece_weight for _, piece_weight in pieces]
         keys = _keys(atoms, text)
         edges = [0, *anchors(keys, weights, aims.target_tokens), len(atoms)]
-        for first, last in zip(edges, edges[1:], strict=False):
+        for first, last in pairwise(edges):
             if first == last:
                 continue
             groups = _coalesce(atoms, weights, first, last, aims.target_tokens)

@@ -19,8 +19,8 @@ from ragd.chunkers.sentences import sentence_spans
 from ragd.chunkers.tokens import TokenCounter
 
 CHARS_PER_TOKEN = 16
-"""A token stands for at most this many non-blank characters: some tokenizers make one "unknown" of any long word, and
-a chunk of a megabyte would be the result."""
+"""A token stands for at most this many non-blank characters: some tokenizers make one "unknown" of any long word,
+and a chunk of a megabyte would be the result."""
 
 SENTENCE_COST, BLANK_LINE_COST, LINE_COST, PHRASE_COST, WORD_COST, LETTER_COST = 0.35, 0.3, 0.6, 1.0, 2.0, 3.0
 
@@ -114,9 +114,7 @@ def _piece(atom: Atom, start: int, end: int, cost: float, text: str) -> Atom:
     context, context_from = atom.context, atom.context_from
     if atom.kind == "fence" and not context:
         context, context_from = text[atom.start : _line_end(text, atom.start, atom.end)].strip(), atom.start
-    return replace(
-        atom, start=start, end=end, cost=cost, heading=None, context=context, context_from=context_from
-    )
+    return replace(atom, start=start, end=end, cost=cost, heading=None, context=context, context_from=context_from)
 
 
 def _line_end(text: str, start: int, end: int) -> int:
@@ -156,9 +154,7 @@ def _slices(
     yield from sorted(done)
 
 
-def _cut_every(
-    text: str, start: int, end: int, cost: float, longest: int
-) -> Iterator[tuple[int, int, float]]:
+def _cut_every(text: str, start: int, end: int, cost: float, longest: int) -> Iterator[tuple[int, int, float]]:
     """Slices of at most `longest` characters, blanks at their edges left out."""
     while True:
         start = _skip_blank(text, start, end)

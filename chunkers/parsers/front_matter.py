@@ -1,6 +1,7 @@
 """YAML front matter: title, tags and other metadata. The only door to PyYAML.
 
-What must stay true: no front matter raises, costs more than its size, or puts anything but JSON into the metadata.
+What must stay true: no front matter raises, costs more than its size allows, or puts anything but JSON into the
+metadata.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def read_front_matter(content: str) -> FrontMatter | None:
         return FrontMatter(warnings=["front matter is too large to be read"]) if looks_like_keys else None
     try:
         # the loader builds plain values only, and shares what aliases name instead of copying it
-        loaded = yaml.load(content, Loader=_LOADER)  # noqa: S506
+        loaded = yaml.load(content, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, OverflowError, TypeError, RecursionError) as problem:
         reason = " ".join(str(problem).split())[:200]
         return FrontMatter(warnings=[f"front matter is not YAML: {reason}"]) if looks_like_keys else None

@@ -1,8 +1,8 @@
 """Markdown: CommonMark with tables, front matter and footnotes, as a flat list of blocks of whole lines.
 
-What must stay true: headings, fences and tables are what the CommonMark parser says they are; every non-blank line is
-in exactly one block or in the dropped front matter, also where the parser gives no token for it (link definitions,
-empty list items, nesting beyond its limit).
+What must stay true: headings, fences and tables are what the CommonMark parser says they are; every non-blank
+line is in exactly one block or in the dropped front matter, also where the parser gives no token for it (link
+definitions, empty list items, nesting beyond its limit).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Lines = tuple[int, int]
 
 
 def parse(text: str, *, name: str) -> Document:
-    """Markdown text to blocks. `level` is a heading's level, for other blocks the depth of the list around it."""
+    """Markdown text to blocks. `level` is a heading's level, for others the depth of the list around them."""
     del name  # the stem stands in as title elsewhere
     document = Document(text=text, type="markdown")
     unified = unified_newlines(text)
@@ -177,7 +177,7 @@ def _take_header_rows(blocks: list[Block], header: Block, text: str) -> None:
     taken = leading_header_rows(rows, _LINE_END.split(text[header.start : header.end])[0])
     if not taken:
         return
-    ends = [match for match in _LINE_END.finditer(text, above.start, above.end)]
+    ends = list(_LINE_END.finditer(text, above.start, above.end))
     if taken == len(rows):
         header.start = above.start
         blocks.pop()

@@ -1,7 +1,7 @@
 """Header rows of Markdown tables.
 
-What must stay true: the header text has all header rows and exactly one delimiter row, so that rows under it are a
-table again.
+What must stay true: the header text has all header rows and exactly one delimiter row, so that rows under it are
+a table again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Structured text: sections by headings, blocks as atoms.
 
-What must stay true: H1 to H3 are hard boundaries but where a small section stands beside a sibling (or below its
-parent's own small text); that is decided by the two neighbours alone. A heading is never parted from what follows.
+What must stay true: H1 to H3 are hard boundaries, except where a small section stands beside a sibling or right
+under its parent's own text; that is decided by the two neighbours alone. A heading is never parted from what
+follows it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LED_IN = frozenset(["fence", "code", "table_header", "list_item", "quote"])
 
 @dataclass(slots=True)
 class _Section:
-    """A heading of level 1 to 3 (or the headings of a bare chain) and what stands below it up to the next one."""
+    """A heading of level 1 to 3, or a chain of bare ones, and what stands below it up to the next."""
 
     path: tuple[str, ...]
     """Path of its last heading."""
@@ -152,9 +153,7 @@ class _AtomMaker:
             return [Atom(block.start, block.end, cost, "heading", section, block.text, unit=unit)]
         if block.kind == "paragraph" and block.level == 0:
             return [
-                Atom(
-                    start, end, SENTENCE_COST if index else cost, "paragraph", section, unit=unit, overlap=True
-                )
+                Atom(start, end, SENTENCE_COST if index else cost, "paragraph", section, unit=unit, overlap=True)
                 for index, (start, end) in enumerate(whole_markup(self._text, prose_spans(self._text, block)))
             ]
         atom = Atom(block.start, block.end, cost, block.kind, section, unit=unit, language=block.language)
