@@ -128,9 +128,7 @@ class Catalog:
             (generation, state, last, limit),
         )
 
-    def failures(
-        self, generation: int, limit: int = 100, after: tuple[str, bytes] | None = None
-    ) -> list[FileRow]:
+    def failures(self, generation: int, limit: int = 100, after: tuple[str, bytes] | None = None) -> list[FileRow]:
         return self.files_in_state(generation, "failed", limit, after)
 
     def tallies(self, generation: int) -> list[Tally]:
@@ -154,7 +152,4 @@ class Catalog:
 
     def _files(self, where: str, values: tuple[Value, ...]) -> list[FileRow]:
         with self.database.read() as link:
-            return [
-                file_row(row)
-                for row in link.execute(f"SELECT {FILE_COLUMNS} FROM file WHERE {where}", values)
-            ]
+            return [file_row(row) for row in link.execute(f"SELECT {FILE_COLUMNS} FROM file WHERE {where}", values)]

@@ -53,8 +53,7 @@ _UPSERT_INDEXED = _upsert(_FILE_INDEXED)
 # a further failure counts on; the chunks that are there are those of an older version
 _UPSERT_FAILED = _upsert(
     _FILE_FAILED,
-    ", attempts = CASE WHEN file.state = 'failed' THEN file.attempts + 1 ELSE 1 END"
-    ", stale = file.chunk_count > 0",
+    ", attempts = CASE WHEN file.state = 'failed' THEN file.attempts + 1 ELSE 1 END, stale = file.chunk_count > 0",
 ).replace("attempts = excluded.attempts, ", "")
 
 
@@ -165,9 +164,7 @@ def _write_parts(link: Connection, file_id: int, change: IndexFile) -> None:
         link.execute("INSERT INTO file_text VALUES (?, ?)", (file_id, storable(cut.canonical_text)))
 
 
-def remove_chunks(
-    link: Connection, generation: int, removed: Sequence[tuple[int, str]], *, epoch: int
-) -> None:
+def remove_chunks(link: Connection, generation: int, removed: Sequence[tuple[int, str]], *, epoch: int) -> None:
     """The (rowid, id) pairs are live no more; their rows in the vector index wait for the queries that need
     them."""
     rowids = [rowid for rowid, _ in removed]

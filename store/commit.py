@@ -73,9 +73,7 @@ class Committer:
         self._clock_ns = clock_ns
         self._steps = steps
 
-    def commit(
-        self, generation: Generation, wanted: Sequence[Change], embedder: Embedder | None
-    ) -> CommitOutcome:
+    def commit(self, generation: Generation, wanted: Sequence[Change], embedder: Embedder | None) -> CommitOutcome:
         """All changes in one run of the protocol: two synced transactions, however many files there are.
 
         Repeating it after an error or a kill is harmless. Raises StoreError, ModelError,
@@ -83,9 +81,7 @@ class Committer:
         changes of one file the later wins.
         """
         if embedder is not None and embedder.identity.fingerprint != generation.identity:
-            raise ValueError(
-                f"generation {generation.id} belongs to another model than {embedder.identity.name}"
-            )
+            raise ValueError(f"generation {generation.id} belongs to another model than {embedder.identity.name}")
         outcome = CommitOutcome()
         for group in _groups(wanted):
             self._commit_group(generation, group, embedder, outcome)
@@ -130,9 +126,7 @@ class Committer:
         for block in batches(rows, _ROWS_A_BLOCK):
             found = vectors.get_many([row.text_hash for row in block])
             if any(row.text_hash not in found for row in block):
-                raise StoreError(
-                    "the vector cache lost vectors that were just written; the commit is to be repeated"
-                )
+                raise StoreError("the vector cache lost vectors that were just written; the commit is to be repeated")
             index.upsert(
                 generation.collection,
                 [
@@ -181,8 +175,7 @@ class Committer:
                 ).fetchone()
                 if found is None:
                     left = link.execute(
-                        "SELECT 1 FROM pending JOIN generation ON generation.id = generation"
-                        " WHERE state <> 'retired'"
+                        "SELECT 1 FROM pending JOIN generation ON generation.id = generation WHERE state <> 'retired'"
                     ).fetchone()
                     return left is None
                 generation = generation_of(found)

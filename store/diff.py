@@ -18,9 +18,7 @@ from ragd.store.types import IndexFile, MetadataValue
 TO_WRITE, WRITTEN, BLANK = 0, 1, 2
 """chunk.vector: its row in the vector index is to be written, is there, or there is none for a blank text."""
 
-_ORDINAL, _KIND, _SECTION, _TEXT = (
-    CHUNK_COLUMNS.index(name) for name in ("ordinal", "kind", "section", "text")
-)
+_ORDINAL, _KIND, _SECTION, _TEXT = (CHUNK_COLUMNS.index(name) for name in ("ordinal", "kind", "section", "text"))
 _HASH = CHUNK_COLUMNS.index("text_hash")
 _METADATA_CHARACTERS = 2_000
 """Of one metadata value: 8,000 bytes at most, under the 8,182 that distributed Chroma takes."""

@@ -112,18 +112,14 @@ def fill(
             cache.put_many(done, vectors[good])
         filled.texts += len(done)
         filled.tokens += tokens
-        message = (
-            "the model gave no usable vector for it" if error is None else f"{type(error).__name__}: {error}"
-        )
+        message = "the model gave no usable vector for it" if error is None else f"{type(error).__name__}: {error}"
         filled.failed.update((key, message) for key, is_good in zip(batch, good, strict=True) if not is_good)
         in_a_row = 0 if done else in_a_row + len(batch)
         pace.on_batch(len(done), tokens)
         steps("fill batch")
         if in_a_row >= _FAILURES_IN_A_ROW:
             rest = [key for part in parts for key in part] + waiting
-            filled.failed.update(
-                dict.fromkeys(rest, f"not tried after {in_a_row} failures in a row: {message}")
-            )
+            filled.failed.update(dict.fromkeys(rest, f"not tried after {in_a_row} failures in a row: {message}"))
             break
     return filled
 

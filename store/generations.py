@@ -74,14 +74,10 @@ def settle(
 
 
 def _has_files(link: Connection, generation: int) -> bool:
-    return (
-        link.execute("SELECT 1 FROM file WHERE generation = ? LIMIT 1", (generation,)).fetchone() is not None
-    )
+    return link.execute("SELECT 1 FROM file WHERE generation = ? LIMIT 1", (generation,)).fetchone() is not None
 
 
-def _start(
-    link: Connection, identity: ModelIdentity, installation: str, state: str, now_ns: int
-) -> Generation:
+def _start(link: Connection, identity: ModelIdentity, installation: str, state: str, now_ns: int) -> Generation:
     link.execute(
         "INSERT INTO generation (identity, model, dimension, collection, state, lexical, created_ns)"
         " VALUES (?, ?, ?, hex(randomblob(16)), ?, ?, ?)",
@@ -104,12 +100,8 @@ def collection_prefix(installation: str) -> str:
 def make_live(database: Database, building: Generation, *, epochs: Epochs) -> Generations:
     """The building generation answers from now on; the one before it is retired. One transaction."""
     with database.write() as link:
-        link.execute(
-            "UPDATE generation SET state = 'retired', epoch = ? WHERE state = 'live'", (epochs.next,)
-        )
-        link.execute(
-            "UPDATE generation SET state = 'live' WHERE id = ? AND state = 'building'", (building.id,)
-        )
+        link.execute("UPDATE generation SET state = 'retired', epoch = ? WHERE state = 'live'", (epochs.next,))
+        link.execute("UPDATE generation SET state = 'live' WHERE id = ? AND state = 'building'", (building.id,))
         found = _by_state(link)
         if "live" not in found:
             raise ValueError(f"generation {building.id} is not being built")

@@ -46,11 +46,7 @@ def _mark(database: Database, catalog: Database, now_s: int) -> None:
                     f"SELECT DISTINCT text_hash FROM chunk WHERE text_hash IN ({marks(len(hashes))})", hashes
                 )
             }
-        changed = [
-            (None if row[1] in used else now_s, row[0])
-            for row in rows
-            if (row[1] in used) != (row[2] is None)
-        ]
+        changed = [(None if row[1] in used else now_s, row[0]) for row in rows if (row[1] in used) != (row[2] is None)]
         if changed:
             with database.write(durable=False) as link:
                 link.executemany("UPDATE vector SET unused_since_s = ? WHERE id = ?", changed)

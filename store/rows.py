@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ragd.chunkers.records import Chunk, Json, Span
 from ragd.store.types import FileRow, FileStat, Generation
@@ -18,6 +20,8 @@ from ragd.store.types import FileRow, FileStat, Generation
 Row = Sequence[Any]
 
 _INT64 = 2**63
+_STRINGS = msgspec.json.Decoder(list[str])
+_SPANS = msgspec.json.Decoder(tuple[Span, ...])
 
 StatKey = tuple[int, int, int, int, int]
 """size, mtime_ns, ctime_ns, inode, device as the catalog keeps them."""
@@ -197,8 +201,8 @@ def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
         chunk.prefix,
         chunk.overlap,
         None if plain else chunk.embedded_text[len(head) :],
-        json.dumps(chunk.spans, separators=(",", ":")),
-        json.dumps(chunk.overlap_spans, separators=(",", ":")),
+        _json(chunk.spans),
+        _json(chunk.overlap_spans),
         chunk.start_line,
         chunk.end_line,
         chunk.page,
@@ -214,26 +218,26 @@ def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
 def chunk_row(row: Row) -> ChunkRow:
     """From CHUNK_SELECT."""
     values = list(row)
-    values[5] = tuple(json.loads(values[5]))
-    values[10] = _spans(values[10])
-    values[11] = _spans(values[11])
+    values[5] = tuple(_STRINGS.decode(values[5]))
+    values[10] = _SPANS.decode(values[10])
+    values[11] = _SPANS.decode(values[11])
     values[-2] = bool(values[-2])
-    values[-1] = tuple(json.loads(values[-1]))
+    values[-1] = tuple(_STRINGS.decode(values[-1]))
     return ChunkRow(*values)
-
-
-def _spans(text: str) -> tuple[Span, ...]:
-    return tuple((start, stop) for start, stop in json.loads(text))
 
 
 def strings(items: Sequence[str]) -> str:
     """A JSON array of strings that UTF-8 can hold."""
-    return json.dumps([storable(item) for item in items], ensure_ascii=False, separators=(",", ":"))
+    return _json([storable(item) for item in items])
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def heading(title: str, section: str) -> str:
     """The heading column of the lexical table: title and section path (given as JSON)."""
-    return "\n".join([title, *cast(list[str], json.loads(section))])
+    return "\n".join([title, *_STRINGS.decode(section)])
 
 
 def metadata_json(metadata: Mapping[str, Json]) -> str:

@@ -74,8 +74,7 @@ class Snapshot:
     def file_chunks(self, root: str, path: bytes, generation: int | None = None) -> Iterator[ChunkRow]:
         """The chunks of one file in their order."""
         rows = self._link.execute(
-            CHUNK_SELECT
-            + " WHERE file.generation = ? AND file.root = ? AND file.path = ? ORDER BY chunk.ordinal",
+            CHUNK_SELECT + " WHERE file.generation = ? AND file.root = ? AND file.path = ? ORDER BY chunk.ordinal",
             (self._number(generation), root, path),
         )
         return map(chunk_row, rows)

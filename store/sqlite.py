@@ -56,9 +56,7 @@ def as_store_errors(path: Path) -> Iterator[None]:
         # do so.
         with suppress(OSError):
             _damage_note(path).touch()
-        raise DamagedError(
-            f"{path}: damaged ({error}); restart ragd: it is then set aside and built anew"
-        ) from error
+        raise DamagedError(f"{path}: damaged ({error}); restart ragd: it is then set aside and built anew") from error
     except tuple(kind for kind, _ in _CURES) as error:
         cure = next(cure for kind, cure in _CURES if isinstance(error, kind))
         raise StoreError(f"{path}: {cure} ({error})") from error

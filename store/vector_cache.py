@@ -147,15 +147,11 @@ class ModelVectors:
 
     def put_many(self, hashes: Sequence[bytes], vectors: Vectors) -> None:
         """Safe from a kill of the process on return. A hash that is there gets the new vector."""
-        rows = [
-            (key, row.tobytes()) for key, row in zip(hashes, np.asarray(vectors, dtype="<f4"), strict=True)
-        ]
+        rows = [(key, row.tobytes()) for key, row in zip(hashes, np.asarray(vectors, dtype="<f4"), strict=True)]
 
         def write(database: Database) -> None:
             with database.write(durable=False) as link:
-                link.execute(
-                    "INSERT INTO model (fingerprint) VALUES (?) ON CONFLICT DO NOTHING", (self._fingerprint,)
-                )
+                link.execute("INSERT INTO model (fingerprint) VALUES (?) ON CONFLICT DO NOTHING", (self._fingerprint,))
                 link.executemany(
                     "INSERT INTO vector (model, text_hash, vector)"
                     " VALUES ((SELECT id FROM model WHERE fingerprint = ?), ?, ?)"
