@@ -92,9 +92,7 @@ class Config:
         """[embedding] threads, 0 resolved."""
         return self.embedding.threads or self.cpu_threads
 
-    def cut_settings(
-        self, root: Root | None, rel_path: str | bytes, type_name: str | None = None
-    ) -> CutSettings:
+    def cut_settings(self, root: Root | None, rel_path: str | bytes, type_name: str | None = None) -> CutSettings:
         """How a file of a root is cut; see config_roots.cut_settings for which key wins. Without `type_name`
         the type is the one its name tells, which is what counts before a file is read."""
         return cut_settings(self.chunking, root, rel_path, type_name or _type_of_name(rel_path))
@@ -226,9 +224,7 @@ def _written(problems: list[Problem], text: str, file: Path | None, raw: dict[st
             place = place[:-1]
         number = lines.get(place)
         where = f"{file}:{number}" if number is not None else str(file)
-        placed.append(
-            (number or 0, f"{where}: {key_of(problem.place)}{_root_named(problem, raw)}: {problem.message}")
-        )
+        placed.append((number or 0, f"{where}: {key_of(problem.place)}{_root_named(problem, raw)}: {problem.message}"))
     return [line for _, line in sorted(dict.fromkeys(placed), key=lambda item: item[0])]
 
 

@@ -70,9 +70,7 @@ def _check_chunking(settings: Settings, types: Names, chunkers: Names) -> Iterat
         tables += [(("root", index, "rule", number), rule) for number, rule in enumerate(root.rule)]
     for place, table in tables:
         if table.chunker not in (None, "auto") and table.chunker not in chunkers():
-            yield Problem(
-                (*place, "chunker"), f'no chunker "{table.chunker}"{near_value(table.chunker, chunkers())}'
-            )
+            yield Problem((*place, "chunker"), f'no chunker "{table.chunker}"{near_value(table.chunker, chunkers())}')
         target, most = table.target_tokens, table.max_tokens
         if target is not None and most is not None and most < target:
             yield Problem((*place, "max_tokens"), f"must be at least target_tokens ({target}), not {most}")
@@ -84,13 +82,9 @@ def _check_names(settings: Settings) -> Iterator[Problem]:
         if root.name is None:
             continue
         if not root.name.strip() or "/" in root.name or not root.name.isprintable():
-            yield Problem(
-                ("root", index, "name"), f"must be readable text without a slash, not {root.name!r}"
-            )
+            yield Problem(("root", index, "name"), f"must be readable text without a slash, not {root.name!r}")
         elif root.name in first:
-            yield Problem(
-                ("root", index, "name"), f'"{root.name}" is the name of root[{first[root.name]}] already'
-            )
+            yield Problem(("root", index, "name"), f'"{root.name}" is the name of root[{first[root.name]}] already')
         else:
             first[root.name] = index
 

@@ -66,9 +66,7 @@ def example_toml(roots: Sequence[str] = ("~/notes",)) -> str:
         *_comment(f"{RootTable.__doc__} One [[root]] for each; of nested ones the innermost owns a file."),
     ]
     for number, root in enumerate(roots):
-        lines += (
-            ["", "[[root]]", f"path = {toml_value(root)}"] if number else ["[[root]]", *_root_lines(root)]
-        )
+        lines += ["", "[[root]]", f"path = {toml_value(root)}"] if number else ["[[root]]", *_root_lines(root)]
     return "\n".join(lines) + "\n"
 
 

@@ -58,9 +58,7 @@ def key_of(place: Place) -> str:
     return text
 
 
-def schema_problems(
-    error: ValidationError, raw: Mapping[str, Any], table: tuple[str, ...] = ()
-) -> list[Problem]:
+def schema_problems(error: ValidationError, raw: Mapping[str, Any], table: tuple[str, ...] = ()) -> list[Problem]:
     """The problems of one validation of `raw`, which is the whole file or one `table` of it."""
     places = [(item, (*table, *_place(item, raw))) for item in error.errors()]
     return [Problem(place, _message(item, place)) for item, place in places]
@@ -134,9 +132,7 @@ def _wrong_value(place: Place, value: Any, expected: str) -> str:
         what = "a Chroma server is" if key_of(place) == "store.chroma" else f'"{value}" is'
         return f"{what} not there yet; use {_quoted(expected)}"
     near = difflib.get_close_matches(str(value), re.findall(r"'([^']+)'", expected), 1)
-    return f"must be {_quoted(expected)}, not {_shown(value)}" + (
-        f'; did you mean "{near[0]}"?' if near else ""
-    )
+    return f"must be {_quoted(expected)}, not {_shown(value)}" + (f'; did you mean "{near[0]}"?' if near else "")
 
 
 def _quoted(expected: str) -> str:
@@ -166,9 +162,7 @@ def unknown_key(place: Place) -> str:
     if not table:
         near = [] if _plain(key) in _MEANT else difflib.get_close_matches(_plain(key), known, 1, 0.6)
         meant = f"[[{near[0]}]]" if near == ["root"] else f"[{near[0]}]" if near else belongs
-        return (
-            "unknown" + (f"; did you mean {meant}?" if meant else ".") + f" The tables are {', '.join(known)}"
-        )
+        return "unknown" + (f"; did you mean {meant}?" if meant else ".") + f" The tables are {', '.join(known)}"
     near = [_MEANT[_plain(key)]] if _MEANT.get(_plain(key)) in known else []
     near = near or difflib.get_close_matches(_plain(key), known, 1, 0.0 if not elsewhere else 0.6)
     meant = " or ".join([*near, *([belongs] if belongs else [])])

@@ -126,9 +126,7 @@ def _pattern(glob: str) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines([glob])
 
 
-def cut_settings(
-    chunking: ChunkingSection, root: Root | None, rel_path: str | bytes, type_name: str
-) -> CutSettings:
+def cut_settings(chunking: ChunkingSection, root: Root | None, rel_path: str | bytes, type_name: str) -> CutSettings:
     """How a file of a root is cut: [chunking], over it [chunking.TYPE], over that each [[root.rule]] that
     matches, in their order in the file."""
     layers: list[ChunkingKeys] = [chunking]

@@ -56,9 +56,7 @@ class EmbeddingSection(Section):
         min_length=1,
         description="A sentence-transformers model: a name, or a local folder. The default comes with ragd.",
     )
-    backend: Literal["auto", "sentence-transformers"] = Field(
-        default="auto", description="What runs the model."
-    )
+    backend: Literal["auto", "sentence-transformers"] = Field(default="auto", description="What runs the model.")
     precision: Literal["fp32"] = Field(default="fp32", description="Precision of the weights.")
     device: str = Field(default="cpu", min_length=1, description='"cpu", "cuda", "cuda:1" or "mps".')
     batch_tokens: int = Field(
@@ -67,9 +65,7 @@ class EmbeddingSection(Section):
         le=1_048_576,
         description="Tokens of one batch, padding included; bounds the memory.",
     )
-    threads: int = Field(
-        default=0, ge=0, le=1024, description="Threads of the model; 0 is [limits] cpu_threads."
-    )
+    threads: int = Field(default=0, ge=0, le=1024, description="Threads of the model; 0 is [limits] cpu_threads.")
     query_prompt: str | None = Field(
         default=None, description="Text put before a query; without this key the model's own."
     )
@@ -103,9 +99,7 @@ class ChunkingKeys(Section):
         allow_inf_nan=False,
         description="Share of target_tokens repeated from the chunk before; 0.1 to 0.15 is usual.",
     )
-    prefix: bool | None = Field(
-        default=None, description="Embed title and section path in front of each chunk."
-    )
+    prefix: bool | None = Field(default=None, description="Embed title and section path in front of each chunk.")
 
 
 class ChunkingSection(ChunkingKeys):
@@ -141,9 +135,7 @@ class ScheduleSection(Section):
     """Timers: an interval ("90s", "15m", "6h", "1d"), a cron expression ("0 3 * * *", local time), or
     "off"."""
 
-    walk: str = Field(
-        default="15m", description="A full walk of every root: the truth, whatever the watching missed."
-    )
+    walk: str = Field(default="15m", description="A full walk of every root: the truth, whatever the watching missed.")
     retry: str = Field(default="5m", description="Try again what failed for a cause that may have passed.")
 
 
@@ -152,9 +144,7 @@ class ServerSection(Section):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="A loopback address.")
     port: int = Field(default=8420, ge=0, le=65_535, description="0 takes any free port.")
-    socket: str = Field(
-        default="", description='Path of the unix socket; "" is ragd.sock in the state folder.'
-    )
+    socket: str = Field(default="", description='Path of the unix socket; "" is ragd.sock in the state folder.')
     token_file: str = Field(
         default="",
         description='The file with the bearer token, made when missing; "" is token in the state folder.',
@@ -178,9 +168,7 @@ class LimitsSection(Section):
         default=512, ge=64, le=1_048_576, description="Memory to parse one file; then it has failed (memory)."
     )
     cpu_threads: int = Field(default=0, ge=0, le=1024, description="Cores to work with; 0 is all of them.")
-    niceness: int = Field(
-        default=10, ge=0, le=19, description="How far the daemon stands back for other programs."
-    )
+    niceness: int = Field(default=10, ge=0, le=19, description="How far the daemon stands back for other programs.")
 
 
 class RuleTable(ChunkingKeys):
@@ -194,17 +182,11 @@ class RootTable(Section):
     """A folder to index."""
 
     path: str = Field(min_length=1, description="The folder. ~ and $VARIABLES are expanded.")
-    name: str | None = Field(
-        default=None, description="What it is called in answers; default the folder's name."
-    )
+    name: str | None = Field(default=None, description="What it is called in answers; default the folder's name.")
     labels: Strings = Field(default=(), description="Labels of all its files, to filter by.")
-    include: Strings = Field(
-        default=(), description="Only files that match one of these, written as in .gitignore."
-    )
+    include: Strings = Field(default=(), description="Only files that match one of these, written as in .gitignore.")
     exclude: Strings = Field(default=(), description="No files or folders that match one of these.")
-    follow_symlinks: bool = Field(
-        default=False, description="Also index what symbolic links to files point to."
-    )
+    follow_symlinks: bool = Field(default=False, description="Also index what symbolic links to files point to.")
     gitignore: bool = Field(default=True, description="Leave out what git ignores.")
     rule: Annotated[tuple[RuleTable, ...], BeforeValidator(_strings)] = Field(
         default=(), description="Rules for some of its files."

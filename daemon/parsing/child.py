@@ -66,9 +66,7 @@ def _answer(frame: bytes, cutter: Cutter, counter: TokenCounter, setup: wire.Set
     return wire.encode_answer(failed, is_last=True)
 
 
-def run_job(
-    job: wire.ParseJob, cutter: Cutter, counter: TokenCounter, budget: ModelBudget
-) -> Cut | wire.Failed:
+def run_job(job: wire.ParseJob, cutter: Cutter, counter: TokenCounter, budget: ModelBudget) -> Cut | wire.Failed:
     """Cuts one file. Raises MemoryError; every other exception of the parser is its failure."""
     try:
         return cutter(job.source, job.settings, counter, budget)

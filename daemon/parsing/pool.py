@@ -81,9 +81,7 @@ class ParsePool:
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._threads = [
-            threading.Thread(
-                target=self._work, args=(child, number), name=f"ragd-parse-{number}", daemon=True
-            )
+            threading.Thread(target=self._work, args=(child, number), name=f"ragd-parse-{number}", daemon=True)
             for number, child in enumerate(self._children)
         ]
         for thread in self._threads:

@@ -39,9 +39,7 @@ _KEPT = (
 class ParseChild:
     """Not thread-safe but for `kill`."""
 
-    def __init__(
-        self, setup: wire.Setup, environment: Mapping[str, str], *, is_debugging: bool = False
-    ) -> None:
+    def __init__(self, setup: wire.Setup, environment: Mapping[str, str], *, is_debugging: bool = False) -> None:
         self._setup = setup
         self._environment = child_environment(environment)
         self._stderr = None if is_debugging else subprocess.DEVNULL

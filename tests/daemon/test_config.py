@@ -18,9 +18,7 @@ from ragd.daemon.errors import UsageError
 @pytest.fixture(autouse=True)
 def _known_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config_module, "_known_types", lambda: frozenset({"markdown", "csv", "python"}))
-    monkeypatch.setattr(
-        config_module, "_known_chunkers", lambda: frozenset({"auto", "structure", "sentence"})
-    )
+    monkeypatch.setattr(config_module, "_known_chunkers", lambda: frozenset({"auto", "structure", "sentence"}))
 
 
 def problems_of(text: str, folder: Path) -> list[str]:
@@ -166,9 +164,7 @@ def test_fault_f17_nested_roots_are_fine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["notes", "./notes/", "link", "notes/../notes", "$HERE/notes"])
-def test_one_folder_as_two_roots_is_refused(
-    tmp_path: Path, other: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_folder_as_two_roots_is_refused(tmp_path: Path, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERE", str(tmp_path))
     (tmp_path / "notes").mkdir()
     (tmp_path / "link").symlink_to("notes")
@@ -259,9 +255,7 @@ def test_keys_of_a_later_version_are_refused_as_not_there_yet(tmp_path: Path) ->
         ('[[server.client]]\nname = "x"', "is not there yet"),
     ],
 )
-def test_values_of_a_later_version_are_refused_as_not_there_yet(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_values_of_a_later_version_are_refused_as_not_there_yet(tmp_path: Path, text: str, message: str) -> None:
     (problem,) = problems_of(text, tmp_path)
     assert message in problem
 
