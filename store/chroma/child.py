@@ -9,12 +9,9 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import os
-import select
 import signal
 import sqlite3
 import sys
-import threading
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,15 +19,31 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ragd.store.chroma import health
-from ragd.store.chroma.wire import Answer, Request, Scalar, decode_request, encode, unpack_vectors
+from ragd.store.chroma.serving import serve
+from ragd.store.chroma.wire import Answer, Request, Scalar, unpack_vectors
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.models.Collection import Collection
 
-_PARENT_POLL_S = 5.0
-_LOG_LIMIT_BYTES = 64 * 1024
+OPERATIONS = frozenset(
+    {
+        "hello",
+        "create",
+        "drop",
+        "compact",
+        "collections",
+        "upsert",
+        "delete",
+        "query",
+        "ids",
+        "count",
+        "vectors",
+        "elements",
+    }
+)
+"""What can be asked for: the methods of `Chroma` that answer."""
 _SAME_VECTOR = 1e-5
 CONFIGURATION: CreateCollectionConfiguration = {"hnsw": {"space": "cosine", "ef_search": 300, "sync_threshold": 1000}}
 """Set when a collection is created; Chroma keeps the first setting for good. ef_search 300: recall@10 of 0.99
@@ -94,6 +107,13 @@ class Chroma:
         self._documents = documents
         self._collections: dict[str, Collection] = {}
         self._client = self._open()
+
+    def answer(self, request: Request) -> Answer:
+        """Do one request. Raises whatever Chroma raises."""
+        if request.operation not in OPERATIONS:
+            raise ValueError(f"unknown operation {request.operation}")
+        done: Answer = getattr(self, request.operation)(request)
+        return done
 
     def hello(self, _: Request) -> Answer:
         return Answer(0, count=int(self._client.get_max_batch_size()), names=self._names())
@@ -252,71 +272,6 @@ class Chroma:
             collection.upsert(ids=ids, embeddings=vectors, metadatas=metadatas)
 
 
-def answer(operation: Callable[[Request], Answer], request: Request) -> Answer:
-    """Do one request. Whatever Chroma raises becomes an answer; a Rust panic is no Exception and ends the
-    process."""
-    try:
-        done = operation(request)
-    except Exception as error:  # noqa: BLE001 - it goes to the daemon, which raises it
-        return Answer(request.number, problem_of(error), f"{type(error).__name__}: {error}"[:2000])
-    done.number = request.number
-    return done
-
-
-def next_message(connection: Connection, parent: int) -> bytes | None:
-    """The next request; None once the daemon is gone. A process that inherited the daemon's end of the socket
-    could hide that, so the parent is looked at too."""
-    try:
-        while not connection.poll(_PARENT_POLL_S):
-            if os.getppid() != parent:
-                return None
-        return connection.recv_bytes()
-    except (EOFError, OSError):
-        return None
-
-
-def load_chroma(descriptor: int) -> None:
-    """Import chromadb, which takes seconds. This process ends at once if the daemon's end of the socket is closed
-    meanwhile: nothing is open yet, and the next daemon waits for the lock that is held here (FAULTS F12)."""
-    loaded = threading.Event()
-    poll = select.poll()
-    poll.register(descriptor, 0)  # a hang-up is always reported
-
-    def end_with_daemon() -> None:
-        while not loaded.is_set():
-            if poll.poll(100):
-                os._exit(0)
-
-    watching = threading.Thread(target=end_with_daemon, name="end-with-daemon", daemon=True)
-    watching.start()
-    import chromadb  # noqa: F401 - only loaded here
-
-    loaded.set()
-    watching.join()  # from here on a request that has begun is finished
-
-
-def serve(connection: Connection, folder: Path, *, documents: bool, parent: int) -> None:
-    """Open the folder at the first request (always hello), answer until the daemon is gone, close."""
-    chroma: Chroma | None = None
-
-    def hello(request: Request) -> Answer:
-        nonlocal chroma
-        chroma = Chroma(folder, documents=documents)
-        return chroma.hello(request)
-
-    while (message := next_message(connection, parent)) is not None:
-        request = decode_request(message)
-        operation = hello if chroma is None else getattr(chroma, request.operation)
-        try:
-            connection.send_bytes(encode(answer(operation, request)))
-        except OSError:
-            break
-        if os.fstat(2).st_size > _LOG_LIMIT_BYTES:
-            os.ftruncate(2, 0)
-    if chroma is not None:
-        chroma.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
@@ -333,7 +288,8 @@ def main() -> None:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     load_chroma(options.socket)
-    serve(Connection(options.socket), options.folder, documents=options.documents, parent=options.parent)
+    connection = Connection(options.socket)
+    serve(connection, options.parent, lambda: Chroma(options.folder, documents=options.documents), problem_of)
 
 
 if __name__ == "__main__":
