@@ -1,0 +1,168 @@
+"""kill -9 at any moment: nothing lost, nothing doubled, at most one batch embedded again, and never two Chroma
+processes on one folder.
+
+The real daemon with the hash embedder indexes while files are written, edited, renamed and deleted; the daemon
+alone, its Chroma process alone, or both are killed at random moments and at the moment Chroma writes its index
+files. In between and in the end the store must hold exactly what the files say.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from garden_kit import Garden
+from ragd_kit import ChromaWatch, Ragd, is_alive, kill_now, wait_for
+from site_kit import Site, embedded_twice
+from truth_kit import assert_store_is_true
+
+from ragd.store.chroma import health
+
+pytestmark = [pytest.mark.process, pytest.mark.chroma]
+
+MOST_TEXTS_OF_A_BATCH = 256
+VICTIMS = ("daemon", "child", "both")
+INDEX_FILES = ("index_metadata.pickle", "data_level0.bin")
+
+
+@dataclass
+class Torturer:
+    """Kills a daemon and keeps count."""
+
+    ragd: Ragd
+    garden: Garden
+    random: random.Random
+    kills: Counter[str] = field(default_factory=Counter)
+    torn: int = 0
+    """Kills of both that left index files which show damage."""
+    writes: int = 0
+    """Times Chroma was seen to write its index files."""
+
+    def attack(self, number: int) -> None:
+        """Kill number `number`: who dies changes from kill to kill, every fourth is aimed."""
+        victim = VICTIMS[number % 3]
+        if number % 4 == 3:
+            self._kill_while_writing("child" if victim == "daemon" else victim, INDEX_FILES[number // 4 % 2])
+        else:
+            self._kill_at_random(victim)
+        if self.random.random() < 0.3:
+            self.garden.churn(3)  # nobody is there to see it, or somebody who is just starting
+
+    def live(self) -> None:
+        """There is a daemon; it may still be starting."""
+        if not self.ragd.lives or not self.ragd.daemon.is_running:
+            self.ragd.start(ready=False)
+
+    def _kill_at_random(self, victim: str) -> None:
+        """Between the first moment of a life and the middle of its work."""
+        self.live()
+        if victim == "child" or self.random.random() < 0.7:
+            self.ragd.wait_ready()
+        if victim == "child":
+            wait_for("Chroma runs", self.ragd.chroma_pid)
+        self.garden.churn(8)
+        until = time.monotonic() + self.random.uniform(0.0, 1.5)
+        while time.monotonic() < until:
+            self.garden.edit(1)
+            time.sleep(self.random.uniform(0.0, 0.2))
+        self._kill(victim, self.ragd.chroma_pid(), "at random")
+
+    def _kill_while_writing(self, victim: str, name: str) -> None:
+        """At the moment one of Chroma's index files changes."""
+        self.live()
+        self.ragd.wait_ready()
+        child = wait_for("Chroma runs", self.ragd.chroma_pid)
+        before = self._seen(name)
+        self._bulk()
+        give_up_at, look_at = time.monotonic() + 120, time.monotonic() + 2
+        while self._seen(name) == before:
+            if time.monotonic() >= look_at:
+                assert time.monotonic() < give_up_at, f"Chroma did not write {name}"
+                status = self.ragd.status()
+                if status["state"] != "starting" and status["pending"] == 0:
+                    self._bulk()  # those rows were not enough
+                look_at = time.monotonic() + 2
+        self._kill(victim, child, f"while {name} was written")
+        self.writes += 1
+
+    def _kill(self, victim: str, child: int | None, word: str) -> None:
+        daemon = self.ragd.daemon
+        kill_now(*{"daemon": [daemon.pid], "child": [child], "both": [child, daemon.pid]}[victim])
+        self.kills[f"{victim} {word}"] += 1
+        if victim != "child":
+            daemon.process.wait()
+        if victim == "both":
+            wait_for("Chroma has ended", lambda: child is None or not is_alive(child))
+            self.torn += bool(health.folder_problems(self.ragd.chroma))
+
+    def _bulk(self) -> None:
+        """Enough for Chroma's next write, which comes after 1,000 rows."""
+        self.garden.plant(24)
+        self.garden.rename_folder()
+        self.garden.rename(24)
+        self.garden.delete(24)
+
+    def _seen(self, name: str) -> list[tuple[str, int, int]]:
+        found = []
+        for path in self.ragd.segment_files([name]):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                continue
+            found.append((str(path), stat.st_size, stat.st_mtime_ns))
+        return found
+
+
+def _must_be_true(ragd: Ragd, garden: Garden) -> int:
+    """Stop when all is in, and compare files, catalog and Chroma. Returns how many chunks there are."""
+    if not ragd.daemon.is_running:
+        ragd.start()
+    ragd.wait_ready()
+    ragd.wait_idle()
+    for rel, mark in garden.random.sample(sorted(garden.marks.items()), 3):
+        hits = ragd.search(mark, "lexical")
+        assert {hit["rel"] for hit in hits} == {rel}
+        assert any(mark in hit["text"] for hit in hits)
+        assert rel in [hit["rel"] for hit in ragd.search(hits[0]["text"], "dense")]
+    for mark in garden.random.sample(garden.gone, min(3, len(garden.gone))):
+        assert ragd.search(mark, "lexical") == []
+    assert ragd.daemon.stop() == 0
+    assert ragd.processes() == []
+    return assert_store_is_true(ragd.config_file, ragd.state, ragd.base / "copy")
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize(("kills", "seed"), [(10, 11), (50, 7)], ids=["10", "50"])
+def test_law_kill_at_any_moment(ragd: Ragd, tmp_path: Path, kills: int, seed: int) -> None:
+    site = Site(tmp_path / "site")
+    ragd.env["PYTHONPATH"] = str(site.folder)
+    ragd.configure(chunking={"target_tokens": 40, "max_tokens": 60})
+    chance = random.Random(seed)
+    garden = Garden(ragd.docs, chance)
+    garden.plant(120)
+    torturer = Torturer(ragd, garden, chance)
+    began, chunks = time.monotonic(), 0
+    with ChromaWatch(ragd.chroma) as watch:
+        for number in range(kills):
+            torturer.attack(number)
+            if number % 12 == 9:
+                chunks = _must_be_true(ragd, garden)
+        chunks = _must_be_true(ragd, garden)
+    twice = embedded_twice(site.batches())
+    said = "\n".join(life.said() for life in ragd.lives)
+    print(
+        f"\n{kills} kills in {time.monotonic() - began:.0f} s: {dict(torturer.kills)}; "
+        f"{torturer.torn} left torn files, set aside {said.count('was set aside')} times; "
+        f"{len(ragd.lives)} lives, {len(watch.seen)} Chroma processes, at most {watch.most_at_once} at once "
+        f"({watch.looks} looks); {site.texts()} texts embedded, {twice.texts} of them again, "
+        f"at most {twice.most_after_one_kill} after one kill; {chunks} chunks in the end"
+    )
+    assert sum(torturer.kills.values()) == kills
+    assert watch.most_at_once == 1, watch.moments
+    assert twice.wrong == []
+    assert twice.most_after_one_kill <= MOST_TEXTS_OF_A_BATCH
+    assert "Traceback" not in said, said[-5000:]
