@@ -30,6 +30,7 @@ _COSTS = {
     "code": 0.15,
     "table_row": 0.3,
 }
+_OTHER_COST = 0.1
 _LIST_COST, _NESTED_COST, _MOST_LIST_COST = 0.15, 0.1, 0.45
 _QUOTE_INNER_COST = 0.25
 _SPLIT_BY_LINES = frozenset(["fence", "code", "html", "table_header", "table_row"])
@@ -180,7 +181,7 @@ class _AtomMaker:
             return min(_MOST_LIST_COST, _LIST_COST + depth_cost)
         if block.kind == "quote" and before.kind == "quote":
             return _QUOTE_INNER_COST
-        return _COSTS[block.kind]
+        return _COSTS.get(block.kind, _OTHER_COST)
 
     def _is_glued(self, before: Block, block: Block) -> bool:
         if block.kind == "rule" or (before.kind == "table_header" and block.kind == "table_row"):
