@@ -30,25 +30,28 @@ class Pick:
     twins: list[ChunkRow] = field(default_factory=list)
 
 
-def pick_distinct(ranked: Iterable[tuple[ChunkRow, float]], k: int, widen: Widen) -> list[Pick]:
-    """The first k of a ranking that differ, best first. Later ones with the text of a pick become its
-    twins."""
+def pick_distinct(ranked: Iterable[Sequence[tuple[ChunkRow, float]]], k: int, widen: Widen) -> list[Pick]:
+    """The first k of a ranking that differ, best first; those of the same block with the text of a pick
+    become its twins. The ranking comes in blocks, none of which is asked for after the k are found."""
     picks: list[Pick] = []
     by_text: dict[str, Pick] = {}
     shown: set[str] = set()
-    for row, score in ranked:
-        text = row.text.strip()
-        if (twin := by_text.get(text)) is not None:
-            twin.twins.append(row)
-            continue
-        if len(picks) == k or row.id in shown:
-            continue
-        passage = join_chunks(_unshown_around(row, widen(row), shown))
-        if any(pick.row.file_id == row.file_id and too_close(pick.passage, passage) for pick in picks):
-            continue
-        by_text[text] = pick = Pick(row, score, passage)
-        picks.append(pick)
-        shown.update(passage.ids)
+    for block in ranked:
+        for row, score in block:
+            text = row.text.strip()
+            if (twin := by_text.get(text)) is not None:
+                twin.twins.append(row)
+                continue
+            if len(picks) == k or row.id in shown:
+                continue
+            passage = join_chunks(_unshown_around(row, widen(row), shown))
+            if any(pick.row.file_id == row.file_id and too_close(pick.passage, passage) for pick in picks):
+                continue
+            by_text[text] = pick = Pick(row, score, passage)
+            picks.append(pick)
+            shown.update(passage.ids)
+        if len(picks) == k:
+            break
     return picks
 
 

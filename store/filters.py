@@ -81,9 +81,7 @@ def compile_filters(snapshot: Snapshot, filters: Filters, roots: Mapping[str, Ro
         bindings.append(filters.since_ns)
     if filters.path is not None:
         among("file.id", _files_matching(snapshot, live, names, filters.path))
-    return Condition(
-        " AND ".join(parts), tuple(bindings), len(parts) > 2 or not _holds_all(snapshot, live, names)
-    )
+    return Condition(" AND ".join(parts), tuple(bindings), len(parts) > 2 or not _holds_all(snapshot, live, names))
 
 
 def _holds_all(snapshot: Snapshot, generation: int, names: Collection[str]) -> bool:
@@ -94,9 +92,7 @@ def _holds_all(snapshot: Snapshot, generation: int, names: Collection[str]) -> b
     return all(root in names for (root,) in rows)
 
 
-def _files_matching(
-    snapshot: Snapshot, generation: int, names: Collection[str], globs: Sequence[str]
-) -> list[int]:
+def _files_matching(snapshot: Snapshot, generation: int, names: Collection[str], globs: Sequence[str]) -> list[int]:
     """The ids of the files whose path matches one of the globs."""
     found: set[int] = set()
     for glob in globs:
@@ -107,9 +103,7 @@ def _files_matching(
             sql += " AND path >= ? AND path < ?"
             bindings += [prefix, prefix[:-1] + bytes([prefix[-1] + 1])]
         found.update(
-            file_id
-            for file_id, path in snapshot.execute(sql, bindings)
-            if regex.match(path_text(path)) is not None
+            file_id for file_id, path in snapshot.execute(sql, bindings) if regex.match(path_text(path)) is not None
         )
     return sorted(found)
 

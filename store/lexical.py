@@ -6,6 +6,8 @@ FTS5 as a quoted string. A word counts in the heading column more than in the bo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import regex
 
 from ragd.store.filters import Condition
@@ -17,6 +19,9 @@ from ragd.store.types import Generation
 MAX_TERMS = 64
 """Terms of one query; the rest of a longer text is not looked at. Each term costs one walk over its
 postings."""
+
+LARGE_CHUNKS = 5_000
+"""From so many chunks on, words that are nearly everywhere are not looked for."""
 
 HEADING_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
@@ -60,9 +65,8 @@ def query_terms(query: str) -> list[str]:
     return list((terms or frequent).values())[:MAX_TERMS]
 
 
-def match_expression(query: str) -> str | None:
-    """The FTS5 expression for a query: its terms, each a quoted string, joined by OR. None when it has no
-    term.
+def match_terms(query: str) -> list[str]:
+    """The terms of a query as FTS5 reads them: quoted strings, which hold no operators.
 
     Text of scripts written without spaces is also matched where it begins a longer run.
     """
@@ -70,14 +74,35 @@ def match_expression(query: str) -> str | None:
     for term in query_terms(query):
         quoted = '"' + term.replace('"', '""') + '"'
         pieces.append(quoted + " *" if _UNSPACED.search(term) else quoted)
-    return " OR ".join(pieces) if pieces else None
+    return pieces
+
+
+def telling_terms(snapshot: Snapshot, generation: Generation, terms: Sequence[str]) -> list[str]:
+    """The terms without those that stand in more than a quarter of a large catalog's chunks, if others
+    remain.
+
+    Ranking costs about a microsecond a match, and a word that is nearly everywhere tells nearly nothing (its
+    weight in BM25 is below ln 3); looking whether it is costs a hundredth of that.
+    """
+    rows = snapshot.execute("SELECT coalesce(sum(chunks), 0) FROM tally WHERE generation = ?", (generation.id,))
+    most = sum(int(row[0]) for row in rows) // 4
+    if most * 4 < LARGE_CHUNKS or len(terms) < 2:
+        return list(terms)
+    table = name(generation.id)
+    sql = f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1 OFFSET ?"
+    telling = [term for term in terms if next(snapshot.execute(sql, (term, most)), None) is None]
+    return telling or list(terms)
 
 
 def best_matching(
-    snapshot: Snapshot, generation: Generation, expression: str, depth: int, condition: Condition
+    snapshot: Snapshot, generation: Generation, terms: Sequence[str], depth: int, condition: Condition
 ) -> list[tuple[str, float]]:
     """The `depth` live chunks that match best and meet the condition, with their BM25 score (greater is
-    better), best first. Ties are broken by the order of the catalog."""
+    better), best first. A chunk matches when it has one of the terms. Ties are broken by the order of the
+    catalog."""
+    if not terms:
+        return []
+    expression = " OR ".join(terms)
     table = name(generation.id)
     rank = f"bm25({table}, {HEADING_WEIGHT}, {BODY_WEIGHT})"
     if condition.is_selective:
@@ -89,9 +114,7 @@ def best_matching(
         bindings: tuple[Value, ...] = (expression, *condition.bindings, depth)
     else:
         # Every live chunk meets it: rank inside the lexical table alone and read only the best rows.
-        best = (
-            f"SELECT rowid, {rank} AS score FROM {table} WHERE {table} MATCH ? ORDER BY score, rowid LIMIT ?"
-        )
+        best = f"SELECT rowid, {rank} AS score FROM {table} WHERE {table} MATCH ? ORDER BY score, rowid LIMIT ?"
         sql = (
             f"SELECT chunk.id, best.score FROM ({best}) AS best JOIN chunk ON chunk.rowid = best.rowid "
             "ORDER BY best.score, chunk.rowid"

@@ -173,8 +173,7 @@ def get_lines(
 
 def _rows(snapshot: Snapshot, where: str, bindings: Sequence[Value]) -> list[ChunkRow]:
     return [
-        chunk_row(row)
-        for row in snapshot.execute(f"{CHUNK_SELECT} WHERE {where} ORDER BY chunk.ordinal", bindings)
+        chunk_row(row) for row in snapshot.execute(f"{CHUNK_SELECT} WHERE {where} ORDER BY chunk.ordinal", bindings)
     ]
 
 
@@ -193,9 +192,7 @@ def _indexed_file(snapshot: Snapshot, root: str, path: bytes) -> tuple[int, str,
     return None
 
 
-def _lines_of_chunks(
-    snapshot: Snapshot, file_id: int, path: bytes, first: int, end: int | None
-) -> dict[str, Any]:
+def _lines_of_chunks(snapshot: Snapshot, file_id: int, path: bytes, first: int, end: int | None) -> dict[str, Any]:
     """What the index still knows of these lines, in whole chunks."""
     rows = _rows(
         snapshot,
@@ -203,17 +200,13 @@ def _lines_of_chunks(
         (file_id, first, 2**62 if end is None else end),
     )
     if not rows:
-        raise PlaceNotFoundError(
-            f"{path_text(path)!r} cannot be read now, and nothing of these lines is indexed"
-        )
+        raise PlaceNotFoundError(f"{path_text(path)!r} cannot be read now, and nothing of these lines is indexed")
     passage = join_chunks(rows)
     return {"start_line": passage.start_line, "end_line": passage.end_line, "text": passage.text}
 
 
 def _gap(before: str, after: str, lines_between: int) -> str:
-    newlines = (
-        lines_between - (len(before) - len(before.rstrip("\n"))) - (len(after) - len(after.lstrip("\n")))
-    )
+    newlines = lines_between - (len(before) - len(before.rstrip("\n"))) - (len(after) - len(after.lstrip("\n")))
     if lines_between > 0:
         return "\n" * max(newlines, 0)
     return "" if before[-1:].isspace() or after[:1].isspace() else " "
@@ -223,7 +216,5 @@ def _without_start(row: ChunkRow, overlap_bytes: int) -> str:
     """The body without its first `overlap_bytes` source bytes, cut at a character."""
     encoded = row.text.encode("utf-8")
     source_bytes = sum(stop - start for start, stop in row.spans)
-    cut = (
-        overlap_bytes if len(encoded) == source_bytes else round(overlap_bytes * len(encoded) / source_bytes)
-    )
+    cut = overlap_bytes if len(encoded) == source_bytes else round(overlap_bytes * len(encoded) / source_bytes)
     return encoded[cut:].decode("utf-8", "ignore")

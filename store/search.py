@@ -13,14 +13,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from ragd.store.dense import Vector, nearest
+from ragd.store.dense import Scored, Vector, nearest
 from ragd.store.distinct import Pick, Widen, pick_distinct
 from ragd.store.errors import ModelError, ModelLoadingError, StoreError
 from ragd.store.filters import Condition, compile_filters
 from ragd.store.fusion import fuse
 from ragd.store.gate import Place, visible, visible_roots
 from ragd.store.hits import MOST_PLACES, hit_fields
-from ragd.store.lexical import best_matching, match_expression
+from ragd.store.lexical import best_matching, match_terms, telling_terms
 from ragd.store.passages import neighbours_of, siblings_of
 from ragd.store.rows import CHUNK_SELECT, ChunkRow, chunk_row
 from ragd.store.snapshot import Snapshot
@@ -30,7 +30,7 @@ from ragd.store.vector_cache import VectorCache
 WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 1.0}
 _LEAST_DEPTH = 50
 _GROWTH = 4
-_LOADED_AT_ONCE = 64
+_LEAST_LOADED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,14 @@ class Searcher:
     ) -> tuple[list[dict[str, Any]], str]:
         """The hits, and the mode that found them."""
         condition = compile_filters(snapshot, request.filters, roots)
-        expression = match_expression(request.query) if request.mode != "dense" else None
+        live = snapshot.live
+        every_term = match_terms(request.query) if request.mode != "dense" and live is not None else []
+        terms = telling_terms(snapshot, live, every_term) if live is not None else []
         depth = max(_LEAST_DEPTH, request.k * _GROWTH)
         while True:
             mode = "lexical" if vector is None and request.mode != "dense" else request.mode
             try:
-                scores = self._ranked(snapshot, vector, expression, depth, condition)
+                scores = self._ranked(snapshot, vector, terms, depth, condition)
             except StoreError as error:
                 if request.mode == "dense" or vector is None:
                     raise
@@ -137,9 +139,14 @@ class Searcher:
                 continue
             picks = _pick(snapshot, request, client, roots, scores)
             exhausted = len(scores.dense) < depth and len(scores.lexical) < depth
-            if len(picks) >= request.k or exhausted:
+            if len(picks) >= request.k:
                 break
-            depth *= _GROWTH
+            if not exhausted:
+                depth *= _GROWTH
+            elif vector is None and len(terms) < len(every_term):
+                terms = every_term
+            else:
+                break
         elsewhere = _same_text(snapshot, picks, condition)
         return [
             hit_fields(
@@ -157,19 +164,17 @@ class Searcher:
         self,
         snapshot: Snapshot,
         vector: Vector | None,
-        expression: str | None,
+        terms: Sequence[str],
         depth: int,
         condition: Condition,
     ) -> _Scores:
         live = snapshot.live
         if live is None:
             return _Scores({}, {})
-        dense = lexical = None
+        dense: Scored = []
         if vector is not None:
             dense = nearest(snapshot, self._index(), self._cache, live, vector, depth, condition)
-        if expression is not None:
-            lexical = best_matching(snapshot, live, expression, depth, condition)
-        return _Scores(dict(dense or ()), dict(lexical or ()))
+        return _Scores(dict(dense), dict(best_matching(snapshot, live, terms, depth, condition)))
 
 
 def _pick(
@@ -183,16 +188,16 @@ def _pick(
     lists = {"dense": list(scores.dense), "lexical": list(scores.lexical)}
     fused = fuse({name: ids for name, ids in lists.items() if ids}, weights=WEIGHTS)
 
-    def rows() -> Iterator[tuple[ChunkRow, float]]:
-        for start in range(0, len(fused), _LOADED_AT_ONCE):
-            block = fused[start : start + _LOADED_AT_ONCE]
-            loaded = snapshot.chunks([chunk_id for chunk_id, _ in block])
-            for chunk_id, score in block:
-                row = loaded.get(chunk_id)
-                if row is not None and visible(client, Place(roots.get(row.root), row.path)):
-                    yield row, score
+    size = max(_LEAST_LOADED, 2 * request.k)
 
-    return pick_distinct(rows(), request.k, _widen(snapshot, request.expand))
+    def blocks() -> Iterator[list[tuple[ChunkRow, float]]]:
+        for start in range(0, len(fused), size):
+            block = fused[start : start + size]
+            loaded = snapshot.chunks([chunk_id for chunk_id, _ in block])
+            found = [(loaded[chunk_id], score) for chunk_id, score in block if chunk_id in loaded]
+            yield [(row, score) for row, score in found if visible(client, Place(roots.get(row.root), row.path))]
+
+    return pick_distinct(blocks(), request.k, _widen(snapshot, request.expand))
 
 
 def _widen(snapshot: Snapshot, expand: str) -> Widen:
@@ -203,9 +208,7 @@ def _widen(snapshot: Snapshot, expand: str) -> Widen:
     return lambda row: [row]
 
 
-def _same_text(
-    snapshot: Snapshot, picks: Sequence[Pick], condition: Condition
-) -> dict[bytes, list[ChunkRow]]:
+def _same_text(snapshot: Snapshot, picks: Sequence[Pick], condition: Condition) -> dict[bytes, list[ChunkRow]]:
     """Other chunks that meet the condition and are embedded as the same text, by its hash."""
     found: dict[bytes, list[ChunkRow]] = {}
     for pick in picks:

@@ -94,9 +94,7 @@ def brute_force(world: World, filters: dict[str, Any]) -> set[str]:
         "path": lambda chunk, wanted: any(path_matches(glob, chunk["path"].encode()) for glob in wanted),
     }
     return {
-        chunk["id"]
-        for chunk in everything(world)
-        if all(tests[key](chunk, value) for key, value in filters.items())
+        chunk["id"] for chunk in everything(world) if all(tests[key](chunk, value) for key, value in filters.items())
     }
 
 
@@ -130,9 +128,7 @@ def test_fault_g3_filters_find_what_brute_force_finds(
     patch = pytest.MonkeyPatch()
     try:
         if not exact:
-            patch.setattr(
-                dense, "EXACT_CHUNKS", 2
-            )  # then the index is asked, and the cache streamed in blocks
+            patch.setattr(dense, "EXACT_CHUNKS", 2)  # then the index is asked, and the cache streamed in blocks
             patch.setattr(dense, "MOST_ASKED", 8)
         hits = library.search("alpha", 100, mode, **filters)["hits"]
     finally:
@@ -148,9 +144,7 @@ def test_the_nearest_that_meet_a_filter_are_the_nearest_of_all_that_meet_it(
     every = library.search("alpha docs part 2", 100, "dense")["hits"]
     allowed = brute_force(library, filters)
     expected = [hit["scores"]["dense"] for hit in every if hit["id"] in allowed][:k]
-    found = [
-        hit["scores"]["dense"] for hit in library.search("alpha docs part 2", k, "dense", **filters)["hits"]
-    ]
+    found = [hit["scores"]["dense"] for hit in library.search("alpha docs part 2", k, "dense", **filters)["hits"]]
     assert found == pytest.approx(expected, abs=1e-6)
 
 
@@ -204,9 +198,9 @@ def test_a_byte_that_is_not_utf8_matches_as_it_is_shown() -> None:
 
 
 @given(
-    glob=st.lists(
-        st.sampled_from(["docs", "/", "*", "**", "a", ".md", "?", "[ab]", "\\*", "é"]), max_size=6
-    ).map("".join),
+    glob=st.lists(st.sampled_from(["docs", "/", "*", "**", "a", ".md", "?", "[ab]", "\\*", "é"]), max_size=6).map(
+        "".join
+    ),
     path=st.lists(st.sampled_from(["docs", "a", "b.md", "é", "*"]), min_size=1, max_size=4).map("/".join),
 )
 def test_every_match_begins_with_the_literal_prefix(glob: str, path: str) -> None:

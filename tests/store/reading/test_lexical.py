@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from reading_kit import World
 
-from ragd.store.lexical import MAX_TERMS, match_expression, query_terms
+from ragd.store import lexical
+from ragd.store.lexical import MAX_TERMS, match_terms, query_terms, telling_terms
 
 
 @pytest.mark.parametrize(
@@ -30,12 +31,10 @@ def test_terms_of_a_query(query: str, terms: list[str]) -> None:
 
 
 def test_terms_are_quoted_and_bounded() -> None:
-    assert match_expression("a OR b") == '"b"'
-    assert match_expression("東京") == '"東京" *'
-    assert match_expression("...") is None
-    long = match_expression(" ".join(f"w{number}" for number in range(10_000)))
-    assert long is not None
-    assert long.count(" OR ") == MAX_TERMS - 1
+    assert match_terms("a OR b") == ['"b"']
+    assert match_terms("東京") == ['"東京" *']
+    assert match_terms("...") == []
+    assert len(match_terms(" ".join(f"w{number}" for number in range(10_000)))) == MAX_TERMS
 
 
 @pytest.mark.parametrize(
@@ -64,3 +63,20 @@ def test_a_word_in_the_heading_counts_more_than_in_the_text(world: World) -> Non
     hits = world.search("zebra", mode="lexical")["hits"]
     assert [hit["rel"] for hit in hits] == ["heading.md", "text.md"]
     assert hits[0]["scores"]["lexical"] > hits[1]["scores"]["lexical"] > 0
+
+
+def test_words_that_are_nearly_everywhere_are_looked_for_only_when_needed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "LARGE_CHUNKS", 8)
+    for number in range(8):
+        world.put(f"{number}.md", f"everywhere filler{number}" + (" zebra" if number == 3 else ""))
+    with world.store.snapshot() as snapshot:
+        live = world.store.live
+        assert telling_terms(snapshot, live, ['"everywhere"', '"zebra"']) == ['"zebra"']
+        assert telling_terms(snapshot, live, ['"everywhere"']) == ['"everywhere"']
+        assert telling_terms(snapshot, live, ['"everywhere"', '"filler"']) == ['"filler"']
+    assert [hit["rel"] for hit in world.search("everywhere zebra", 1, "lexical")["hits"]] == ["3.md"]
+    hits = world.search("everywhere zebra", 8, "lexical")["hits"]
+    assert len(hits) == 8
+    assert hits[0]["rel"] == "3.md"

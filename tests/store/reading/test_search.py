@@ -57,9 +57,7 @@ def test_each_mode_finds_by_its_own_list(world: World) -> None:
 
 def test_scores_fall_with_rank_and_stay_in_0_to_1(world: World) -> None:
     for number in range(30):
-        world.put(
-            f"{number}.md", " ".join(f"w{(number * step) % 17}" for step in range(1, 9)) + f" n{number}"
-        )
+        world.put(f"{number}.md", " ".join(f"w{(number * step) % 17}" for step in range(1, 9)) + f" n{number}")
     for mode in ("hybrid", "dense", "lexical"):
         scores = [hit["score"] for hit in world.search("w1 w2 w3 w5", 20, mode)["hits"]]
         assert len(scores) > 5
@@ -217,9 +215,7 @@ def test_fault_g1_line_ranges_of_one_file_never_overlap_by_more_than_half(world:
     for one in hits:
         for other in hits:
             if one is not other and one["rel"] == other["rel"] == "a.md":
-                common = (
-                    min(one["end_line"], other["end_line"]) - max(one["start_line"], other["start_line"]) + 1
-                )
+                common = min(one["end_line"], other["end_line"]) - max(one["start_line"], other["start_line"]) + 1
                 assert common <= 0
 
 
