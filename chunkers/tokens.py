@@ -12,8 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from tokenizers import Tokenizer
-
 _PLAIN_TOKEN = re.compile(r"\w{1,12}|[^\w\s]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BATCH_TEXTS = 2048
@@ -82,6 +80,8 @@ class ModelTokenCounter:
     """
 
     def __init__(self, tokenizer_json: str) -> None:
+        from tokenizers import Tokenizer  # not for commands that count nothing
+
         self._tokenizer = Tokenizer.from_str(tokenizer_json)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

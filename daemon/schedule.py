@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
 _INTERVAL = re.compile(r"(\d+)\s*(s|m|h|d)")
+_WEEKDAYS = {0: "sun", 1: "mon", 2: "tue", 3: "wed", 4: "thu", 5: "fri", 6: "sat", 7: "sun", 8: "8", 9: "9"}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -60,13 +61,25 @@ class Schedule:
 
 
 def _trigger(when: str) -> object:
+    """Raises ValueError."""
+    from apscheduler.triggers.combining import OrTrigger
     from apscheduler.triggers.cron import CronTrigger
     from apscheduler.triggers.interval import IntervalTrigger
 
     seconds = interval_seconds(when)
     if seconds is not None:
         return IntervalTrigger(seconds=seconds)
-    return CronTrigger.from_crontab(when)
+    return OrTrigger([CronTrigger.from_crontab(crontab) for crontab in _crontabs(when)])
+
+
+def _crontabs(when: str) -> list[str]:
+    """A cron expression in the library's reading: it counts weekdays from Monday where crontab(5) counts from Sunday,
+    and asks for both day of month and day of week where crontab(5) asks for either."""
+    minute, hour, day, month, weekday = when.split()
+    weekday = re.sub(r"(?<![/\d])\d(?!\d)", lambda match: _WEEKDAYS[int(match[0])], weekday)
+    if day.startswith("*") or weekday.startswith("*"):
+        return [f"{minute} {hour} {day} {month} {weekday}"]
+    return [f"{minute} {hour} {day} {month} *", f"{minute} {hour} * {month} {weekday}"]
 
 
 def check_when(when: str) -> str | None:

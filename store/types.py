@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ragd.chunkers.records import Cut
 from ragd.chunkers.tokens import TokenCounter
 
-Vectors = npt.NDArray[np.float32]
-"""Shape (n, dimension), rows of unit length."""
+if TYPE_CHECKING:  # a command that only asks the daemon does not load numpy
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+    """Shape (n, dimension), rows of unit length."""
+else:
+    Vectors = Any
 
 MetadataValue = str | int | float | bool
 

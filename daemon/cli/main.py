@@ -5,11 +5,15 @@ What must stay true: commands are imported when they are used; every way out of 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -121,5 +125,18 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in options
 
 
+def run_program() -> NoReturn:
+    """The program's entry. When everything is closed it ends, also when a library's thread has not (a model that is
+    still being loaded would hold up the end of a daemon for as long as it takes)."""
+    code = main()
+    if threading.active_count() == 1:
+        sys.exit(code)
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program()

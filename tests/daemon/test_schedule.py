@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 
 import pytest
+from tzlocal import get_localzone
 
-from ragd.daemon.schedule import Schedule, Timer, check_when, interval_seconds
+from ragd.daemon.schedule import Schedule, Timer, _trigger, check_when, interval_seconds
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,25 @@ def test_usable_times_have_no_problem(when: str) -> None:
 @pytest.mark.parametrize("when", ["", "every day", "61 * * * *", "0m", "* * * *"])
 def test_an_unusable_time_says_why(when: str) -> None:
     assert check_when(when)
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("0 3 * * 1", "2026-12-07T03:00"),  # the Monday after Tuesday 2026-12-01
+        ("0 3 * * 0", "2026-12-06T03:00"),
+        ("0 3 * * 7", "2026-12-06T03:00"),
+        ("0 3 * * 5-6", "2026-12-04T03:00"),
+        ("0 3 * * mon", "2026-12-07T03:00"),
+        ("0 3 9 * 1", "2026-12-07T03:00"),  # the 9th or a Monday
+        ("0 3 3 * 1", "2026-12-03T03:00"),
+    ],
+)
+def test_days_are_those_of_crontab(when: str, expected: str) -> None:
+    trigger = _trigger(when)
+    now = datetime(2026, 12, 1, 12, tzinfo=get_localzone())
+    fires = trigger.get_next_fire_time(None, now)  # type: ignore[attr-defined]
+    assert fires.strftime("%Y-%m-%dT%H:%M") == expected
 
 
 def test_a_timer_posts_and_off_never_does() -> None:
