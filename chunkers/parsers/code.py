@@ -11,12 +11,13 @@ one line, so that no byte offset ever meets a decoded string.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
 from ragd.chunkers.document import Block, Document
-from ragd.chunkers.parsers.languages import CLOSERS, GRAMMARS, SEQUENCES, Grammar, grammar_name
+from ragd.chunkers.parsers.languages import CLOSERS, GRAMMARS, NAMESPACES, SEQUENCES, Grammar, grammar_name
 from ragd.chunkers.parsers.lines import Lines, block_starts, lines_of
 from ragd.chunkers.parsers.syntax import Syntax, body_of, parse_tree
 
@@ -32,6 +33,7 @@ _CLAUSE_LEVELS = 3
 """What makes a cut inside an expression or before a clause dearer than one between statements."""
 _AFTER_COMMENT_LEVELS = 4
 _DEFINITIONS = ("function", "class", "variable")
+_EMPTY_COMMENT = re.compile(r"[ \t]*(?:\*|#+|//+!?|--|;+)?[ \t]*")
 _NEWLINE = re.compile(r"\r\n?")
 
 
@@ -94,7 +96,8 @@ class _Builder:
             if task.block is None:
                 top = blocks
             else:
-                task.block.children = blocks
+                task.block.children += blocks
+                _close(task.block.children, task.end, self.text)
         return top
 
     def by_layout(self) -> list[Block]:
@@ -128,7 +131,7 @@ class _Builder:
             return
         if piece.kind in _DEFINITIONS:
             block.symbol = self.syntax.name_of(core)
-            block.text = self.syntax.signature_of(core)
+            block.text = "" if core.type in NAMESPACES else self.syntax.signature_of(core)
             block.scope = self.syntax.receiver_of(core)
         if block.end - block.start < MIN_SPLIT_CHARS or piece.kind in (
             "import",
@@ -139,6 +142,11 @@ class _Builder:
             return
         scanned = (body_of(core) or core) if piece.kind in _DEFINITIONS else node
         is_scope = piece.kind in ("function", "class")
+        own_start = self.lines.starts[node.start_point.row]
+        if is_scope and own_start - block.start > MIN_SPLIT_CHARS:  # a comment as long as this may stand alone
+            comment = Block("comment", block.start, own_start)
+            comment.children = self._paragraphs("comment", block.start, own_start)
+            block.children = [comment, Block("head", own_start, 0)]
         tasks.append(
             _Task(
                 block=block,
@@ -150,6 +158,22 @@ class _Builder:
                 in_function=task.in_function or piece.kind == "function",
             )
         )
+
+    def _paragraphs(self, kind: str, start: int, end: int) -> list[Block]:
+        """The paragraphs of a comment: a new one begins after a line that holds nothing but a comment's mark."""
+        first = bisect_right(self.lines.starts, start) - 1
+        starts = [start]
+        row = first + 1
+        while row < len(self.lines.starts) and self.lines.starts[row] < end:
+            before = self.text[self.lines.starts[row - 1] : self.lines.ends[row - 1]]
+            if row > first + 1 and self.lines.indents[row] >= 0 and _EMPTY_COMMENT.fullmatch(before):
+                starts.append(self.lines.starts[row])
+            row += 1
+        if len(starts) == 1:
+            return []
+        blocks = [Block(kind, paragraph, 0) for paragraph in starts]
+        _close(blocks, end, self.text)
+        return blocks
 
     def _pieces(self, task: _Task) -> list[_Piece]:
         """The outermost nodes in `task.node` that begin a line, in order; broken syntax by its layout."""

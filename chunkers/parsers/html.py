@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from justhtml import JustHTML, Node
 
-from ragd.chunkers.document import Block, Document
+from ragd.chunkers.document import Document
 from ragd.chunkers.parsers.html_page import (
     BLOCKS,
     HEADINGS,
@@ -23,17 +23,15 @@ from ragd.chunkers.parsers.html_page import (
     Survey,
     attribute,
     children,
-    classes,
     is_code_only,
     is_dropped,
     survey,
 )
+from ragd.chunkers.parsers.html_preformatted import code_language, verbatim
 from ragd.chunkers.parsers.html_tables import Table, row_text, table_of
 from ragd.chunkers.parsers.html_text import CanonicalText
 
 _BLANKS = re.compile(r"\s+")
-_LANGUAGE_CLASS = re.compile(r"(?:language|lang|highlight|brush:?|source)-?([a-z][a-z0-9+#-]*)$")
-_NOT_LANGUAGES = frozenset(["default", "text", "none", "plaintext", "block", "wrapper", "container"])
 _DEEPEST_LIST = 8
 _TERM_LEVEL = 3
 """A described term (of an API page, say) is a heading one level below this, deeper ones below that."""
@@ -302,10 +300,10 @@ class _Writer:
     def _write_preformatted(self, node: Node) -> None:
         self._flush()
         self._release()
-        body = _verbatim(node).strip("\n").rstrip()
+        body = verbatim(node).strip("\n").rstrip()
         if body.strip() and not self._is_boilerplate(0, len(body)):
             line = node.origin_line or 0
-            self._write("code", body, level=len(self.items), language=_code_language(node), line=line)
+            self._write("code", body, level=len(self.items), language=code_language(node), line=line)
 
     def _write_table(self, node: Node) -> bool:
         """Write a table of values; False for one that only lays out the page."""
@@ -345,32 +343,3 @@ def _long_terms(node: Node) -> Iterator[int]:
             is_long = len(blocks) > 1 or any(name in ("dl", "pre", "table") for name in blocks)
         elif child.name == "dt" and is_long:
             yield id(child)
-
-
-def _verbatim(node: Node) -> str:
-    """Preformatted text as it stands."""
-    pieces: list[str] = []
-    stack = [node]
-    while stack:
-        here = stack.pop()
-        if here.name == "#text":
-            pieces.append(str(here.data or ""))
-        elif here.name == "br":
-            pieces.append("\n")
-        elif here is node or not is_dropped(here, outside_main=False):
-            stack.extend(reversed(children(here)))
-    return "".join(pieces)
-
-
-def _code_language(node: Node) -> str | None:
-    """What the classes of preformatted text, of the code in it or of the boxes around it call its language."""
-    inner = [child for child in children(node) if child.name == "code"]
-    around = [node.parent, node.parent.parent if node.parent is not None else None]
-    for box in [*inner, node, *around]:
-        if box is None:
-            continue
-        for mark in classes(box):
-            match = _LANGUAGE_CLASS.match(mark)
-            if match and match.group(1) not in _NOT_LANGUAGES:
-                return match.group(1)
-    return None

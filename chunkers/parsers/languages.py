@@ -64,6 +64,9 @@ CLOSERS: frozenset[str] = _types(
 )
 """Named nodes that go on with or end what stands before them, so that no piece begins with them."""
 
+NAMESPACES: frozenset[str] = _types("namespace_definition mod_item internal_module module")
+"""Containers whose first line says nothing but their name."""
+
 _C_GROUPS = _types("preproc_if preproc_ifdef preproc_elif preproc_else linkage_specification")
 _C_TYPES = _types("struct_specifier union_specifier enum_specifier")
 _C_VARIABLES = _types("declaration type_definition preproc_function_def preproc_def")

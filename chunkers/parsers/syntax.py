@@ -19,7 +19,7 @@ that needs more than this is parsed no further: it is cut by its layout, in the 
 
 _SLICE_BYTES = 1 << 16
 _MAX_NAME_CHARS = 120
-_MAX_SIGNATURE_CHARS = 240
+_MAX_SIGNATURE_CHARS = 120
 _MAX_HOPS = 8
 """How far a name or a body is looked for below its definition."""
 

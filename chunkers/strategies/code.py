@@ -29,7 +29,7 @@ NAMED_VARIABLE_TOKENS = 25
 _DEPTH_COST = 0.12
 _NO_BLANK_LINE_COST = 0.15
 _AFTER_HEAD_COST = 0.9
-_COSTS = {"function": 0.0, "class": 0.0, "group": 0.05, "comment": 0.1, "import": 0.3, "error": 0.1}
+_COSTS = {"function": 0.0, "class": 0.0, "group": 0.05, "comment": 0.1, "import": 0.3, "error": 0.1, "head": 0.6}
 _COST = 0.15
 _MODULE_HEADER = ("header", "docstring", "import")
 _DEFINITIONS = ("function", "class", "variable")
@@ -123,9 +123,8 @@ class _Itemizer:
             has_head = block.children[0].start > block.start
             if has_head:
                 self._add_head(block, scope, inner, after_head)
-            rest = [(child, inner, False) for child in block.children]
-            rest[0] = (rest[0][0], inner, has_head and block.kind != "group")
-            stack.extend(reversed(rest))
+            heads = [has_head and block.kind != "group", *(child.kind == "head" for child in block.children)]
+            stack.extend(reversed([(child, inner, after) for child, after in zip(block.children, heads, strict=False)]))
         return self.made
 
     def _is_taken_apart(self, block: Block, tokens: int) -> bool:
@@ -145,7 +144,8 @@ class _Itemizer:
         self.units.append(Unit(block.kind, block.symbol or "", section, block.start, block.end))
         unit = len(self.units) - 1
         kind = "class" if block.kind == "class" else "function"
-        return _Scope(kind, section, unit, (*scope.chain, unit), block.text, block.start, block.symbol)
+        head = next((child.start for child in block.children[:2] if child.kind == "head"), block.start)
+        return _Scope(kind, section, unit, (*scope.chain, unit), block.text, head, block.symbol)
 
     def _section(self, block: Block, scope: _Scope) -> tuple[str, ...]:
         names = (block.scope, block.symbol)
@@ -185,7 +185,11 @@ class _Itemizer:
             split="lines",
             unit=scope.unit,
             language=self.document.language,
-            symbol=block.symbol if is_named and block.symbol else scope.symbol if in_parts else None,
+            symbol=block.symbol
+            if is_named and block.symbol
+            else scope.symbol
+            if in_parts or block.kind == "head"
+            else None,
         )
         if not is_definition or in_parts:
             atom.context, atom.context_from = scope.context, scope.context_from
@@ -287,11 +291,12 @@ def _fits(one: _Item, other: _Item, limits: Limits) -> bool:
 
 
 def _together(first: _Item, second: _Item) -> _Item:
-    """Two items as one; what stands outside of any definition takes the section of the one beside it."""
+    """Two items as one; what has no name itself (a comment, a constant) takes the section of the one beside it."""
     larger, smaller = (first, second) if first.tokens >= second.tokens else (second, first)
     section = larger.atoms[0].section
     for atom in smaller.atoms:
-        atom.section = atom.section or section
+        if atom.symbol is None and atom.section == section[: len(atom.section)]:
+            atom.section, atom.context = section, ""
     return _Item(
         first.atoms + second.atoms,
         first.tokens + second.tokens,
