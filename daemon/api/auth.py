@@ -63,7 +63,7 @@ class SocketOwner:
 def load_token(path: Path) -> str:
     """The token in a file; a missing file is created (0600) with a new one. Raises UsageError."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except FileExistsError:
         return _read_token(path)
     except OSError as error:
@@ -72,7 +72,6 @@ def load_token(path: Path) -> str:
         ) from error
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        os.fchmod(file.fileno(), 0o600)
         file.write(token + "\n")
     return token
 
