@@ -101,13 +101,25 @@ _LEFTOVER_NAME = re.compile(
     | \._ .*                                    # AppleDouble"""
 )
 
-_SUSPECT = frozenset(b"~#.4")
-"""First bytes of the names `_LEFTOVER_NAME` can match, apart from its endings."""
+_SUSPECT = frozenset(b"~#.4isc")
+"""First bytes of the names the two expressions can match, apart from what they find at the end."""
 
 Rule = tuple[str, str]
 """(reason code, the rule for people)"""
 
-CACHE_TAG = b"cachedir.tag"
+_SECRET: Rule = ("secret_name", "name of a secret")
+
+_NAMES: dict[bytes, Rule] = {
+    **dict.fromkeys(SYSTEM_FILES, ("builtin", "file of the operating system")),
+    **dict.fromkeys(SECRET_FILES, _SECRET),
+}
+
+_EXTENSIONS: dict[bytes, Rule] = {
+    **{end: ("builtin", f"media, archive or binary *.{end.decode()}") for end in MEDIA_AND_BINARIES},
+    **{end: ("builtin", f"unfinished file *.{end.decode()}") for end in LEFTOVER_EXTENSIONS},
+    **{end: ("secret_name", f"*.{end.decode()}") for end in SECRET_EXTENSIONS},
+}
+
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 """Cache Directory Tagging Specification (bford.info/cachedir): a file CACHEDIR.TAG that begins with this."""
 
@@ -126,26 +138,23 @@ def folder_rule(name: bytes) -> Rule | None:
 
 
 def file_rule(name: bytes, folder: bytes = b"") -> Rule | None:
-    """Why a file of this name is left out, or None. Secrets come first. `folder` is the name of its
-    folder."""
+    """Why a file of this name is left out, or None. Secrets come first. `folder` is the name of its folder."""
     name = name.lower()
+    rule = _NAMES.get(name)
+    if rule is not None:
+        return rule
     extension = name.rpartition(b".")[2]
-    if extension in SECRET_EXTENSIONS and extension != name:
-        return "secret_name", f"*.{extension.decode('ascii')}"
-    if name in SECRET_FILES or _SECRET_NAME.match(name) or (folder, name) in SECRET_PLACES:
-        return "secret_name", "name of a secret"
-    if name[0] in _SUSPECT or name[-1] in b"~_":
-        if name in SYSTEM_FILES:
-            return "builtin", "file of the operating system"
+    by_extension = _EXTENSIONS.get(extension) if extension != name else None
+    if by_extension is not None and by_extension[0] == "secret_name":
+        return by_extension
+    if name[0] in _SUSPECT or name[-1] in b"~_" or extension in (b"env", b"backup"):
+        if _SECRET_NAME.match(name):
+            return _SECRET
         if _LEFTOVER_NAME.match(name):
             return "builtin", "editor leftover"
-    if extension in LEFTOVER_EXTENSIONS and extension != name:
-        return "builtin", f"unfinished file *.{extension.decode('ascii')}"
-    if extension in MEDIA_AND_BINARIES and extension != name:
-        return "builtin", f"media, archive or binary *.{extension.decode('ascii')}"
-    if name in SYSTEM_FILES:
-        return "builtin", "file of the operating system"
-    return None
+    if (folder, name) in SECRET_PLACES:
+        return _SECRET
+    return by_extension
 
 
 def marker_rule(names: Collection[bytes], first_bytes: Callable[[bytes], bytes]) -> Rule | None:

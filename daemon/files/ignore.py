@@ -127,14 +127,20 @@ class Explainer:
 
     def _level(self, folder: bytes) -> Level | Decision:
         """The loaded level of a folder, or why it is ignored."""
+        below: list[bytes] = []
         known = self._levels.get(folder)
-        if known is not None:
-            return known
-        if folder:
-            above = self._level(paths.parent(folder))
-            level = above if isinstance(above, Decision) else above.enter(paths.name_of(folder))
-        else:
-            level = self._rules.top()
+        while known is None and folder:
+            below.append(paths.name_of(folder))
+            folder = paths.parent(folder)
+            known = self._levels.get(folder)
+        if known is None:
+            known = self._loaded(b"", self._rules.top())
+        for name in reversed(below):
+            folder = paths.join(folder, name)
+            known = self._loaded(folder, known.enter(name)) if isinstance(known, Level) else known
+        return known
+
+    def _loaded(self, folder: bytes, level: Level | Decision) -> Level | Decision:
         if isinstance(level, Level):
             level = level.load() or level
         self._levels[folder] = level
@@ -248,10 +254,11 @@ class Level:
             own = _last_match(self._ragd, name, is_folder=is_folder)
             if own is not None:
                 return None if own[0].negated else _file_decision("ragdignore", own, self.prefix + name)
-        found = _last_match(self._git, name, is_folder=is_folder)
-        if found is None or found[0].negated:
-            return None
-        return _file_decision("gitignore", found, self.prefix + name)
+        for file, prefix in self._git:
+            pattern = file.match(name, prefix, is_folder=is_folder)
+            if pattern is not None:
+                return None if pattern.negated else _file_decision("gitignore", (pattern, file), self.prefix + name)
+        return None
 
     def _ask_include(self, name: bytes, *, is_folder: bool) -> Decision | None:
         include = self._rules.include

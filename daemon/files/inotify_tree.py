@@ -141,13 +141,14 @@ class WatchedTree(WatchCallback):
 
     def compare(self, folders: list[bytes]) -> int:
         """Check the watch set against the folders that a whole walk listed. What lacked a watch gets one and
-        is looked at again. Returns how many were lacking."""
+        is looked at again. Returns how many got one."""
         with self._lock:
-            lacking = [path for path in paths.outermost(set(folders) - set(self._watches))]
-            for path in lacking:
+            mended = 0
+            for path in paths.outermost(set(folders) - set(self._watches)):
                 if not self._is_uncovered(path) and self._sync(path):
+                    mended += 1
                     self._say(Hint(self.rules.root.name, path, folder=True))
-            return len(lacking)
+            return mended
 
     def lose_events(self, reason: str) -> None:
         """Events were lost: walk the root, and look soon which folders lack a watch."""

@@ -38,6 +38,8 @@ RECALL_ATTRIBUTES = 0x1000 | 0x40000 | 0x400000
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 _SPELLING_VARIES = sys.platform in ("darwin", "win32")
 
+_CAN_BE_AWAY = hasattr(os.stat_result, "st_flags") or hasattr(os.stat_result, "st_file_attributes")
+
 Scandir = Callable[[bytes], AbstractContextManager[Iterator[os.DirEntry[bytes]]]]
 
 
@@ -181,7 +183,7 @@ class Walk:
                         self._note(path, error)
                     else:
                         self.seen += 1
-                        yield Seen(path, stat_of(status), is_local(status))
+                        yield Seen(path, stat_of(status), not _CAN_BE_AWAY or is_local(status))
             else:
                 stack.pop()
 
@@ -203,10 +205,10 @@ class Walk:
             if error.errno not in _GONE or not level.path:
                 self.unread[level.path] = error.strerror or str(error)
             return []
-        self.folders.append(level.path)
         if level.load(names) is not None:
             self.ignored += 1
             return []
+        self.folders.append(level.path)
         entries.sort()
         return [(level, linked, iter(entries))]
 
@@ -284,16 +286,8 @@ def stat_of(status: os.stat_result) -> FileStat:
     return FileStat(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
 
 
-if sys.platform in ("darwin", "win32"):
-
-    def is_local(status: os.stat_result) -> bool:
-        """False for a file of a cloud folder whose bytes would be fetched by opening it."""
-        flags = getattr(status, "st_flags", 0)
-        attributes = getattr(status, "st_file_attributes", 0)
-        return not (flags & DATALESS_FLAG or attributes & RECALL_ATTRIBUTES)
-
-else:
-
-    def is_local(status: os.stat_result) -> bool:
-        """False for a file of a cloud folder whose bytes would be fetched by opening it."""
-        return not getattr(status, "st_flags", 0) & DATALESS_FLAG
+def is_local(status: os.stat_result) -> bool:
+    """False for a file of a cloud folder whose bytes would be fetched by opening it."""
+    flags = getattr(status, "st_flags", 0)
+    attributes = getattr(status, "st_file_attributes", 0)
+    return not (flags & DATALESS_FLAG or attributes & RECALL_ATTRIBUTES)

@@ -157,7 +157,7 @@ class Watcher:
 
     def compare(self, root: str, folders: list[bytes]) -> int:
         """Check the watch set against the folders that a whole walk of a root listed (`Walk.folders`): what
-        lacked a watch gets one and a hint. Returns how many lacked one."""
+        lacked a watch gets one and a hint. Returns how many got one."""
         tree = self._trees.get(root)
         return 0 if tree is None or tree.gone else tree.compare(folders)
 

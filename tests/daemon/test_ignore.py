@@ -230,6 +230,13 @@ def test_law_walk_and_explanation_agree(tmp_path: Path) -> None:
     assert walked(made) == {"a.md", "docs/d.md", "docs/deep/i.md", "docs/deep/j.log"}
 
 
+def test_a_path_of_any_depth_is_judged(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    made = rules(tmp_path)
+    assert code(made, "a/" * 1900 + "b.log", is_folder=False) == "gitignore"
+    assert code(made, "a/" * 1900 + "b.md", is_folder=False) is None
+
+
 def test_a_changed_ignore_file_counts_at_the_next_walk(tmp_path: Path) -> None:
     make(tmp_path, "a.md", "b.md")
     made = rules(tmp_path, include=("*.md",))

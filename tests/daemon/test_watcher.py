@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, Mask, WatchDescriptor
@@ -18,6 +20,7 @@ from ragd.daemon.files.hints import Hint
 from ragd.daemon.files.ignore import IgnoreRules
 from ragd.daemon.files.inotify_tree import InotifyGroup, WatchedTree
 from ragd.daemon.files.observer import ObserverGroup
+from ragd.daemon.files.paths import ancestors
 from ragd.daemon.files.roots import RootRules, arrange
 from ragd.daemon.files.walk import Walk
 from ragd.daemon.files.watcher import Watcher, WatchSettings
@@ -254,6 +257,39 @@ def test_a_virtual_environment_is_left_out_once_it_shows_itself(scene: Scene) ->
     eventually(lambda: scene.watched() == {b""})
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_law_after_any_changes_the_watched_folders_are_those_of_a_walk(scene: Scene, tmp_path: Path, seed: int) -> None:
+    """Folders made, moved about, in, out, onto each other and removed at random; and every file is hinted at."""
+    random = Random(seed)
+    away = tmp_path / "away"
+    away.mkdir()
+    scene.start()
+    names = ["a", "b", "c", "node_modules"]
+
+    def place(top: Path) -> Path:
+        return top.joinpath(*random.choices(names, k=random.randint(1, 3)))
+
+    for step in range(400):
+        one, other = place(random.choice([scene.top, away])), place(random.choice([scene.top, away]))
+        with suppress(OSError):  # many of these are impossible, which is no matter
+            match random.randrange(5):
+                case 0:
+                    one.mkdir(parents=True)
+                case 1 | 2:
+                    one.rename(other)
+                case 3:
+                    shutil.rmtree(one)
+                case 4:
+                    (one / f"{step}.md").touch()
+    scene.quiet()
+    walk = Walk(scene.rules)
+    files = {seen.path for seen in walk}
+    eventually(lambda: scene.watched() == set(walk.folders), 5)
+    covered = {hint.path for hint in scene.hints.all if not hint.deleted}
+    for path in files:
+        assert path in covered or any(folder in covered for folder in ancestors(path) if folder), path
+
+
 def test_fault_c2_overflow_keeps_the_watches_and_has_the_root_walked(scene: Scene) -> None:
     (scene.top / "known").mkdir()
     scene.start()
@@ -469,6 +505,16 @@ def test_the_watch_set_is_checked_against_the_walk(scene: Scene) -> None:
     assert scene.watcher.compare("r", walk.folders) == 1
     assert scene.watched() == {b"", b"a", b"a/b"}
     scene.hints.until_seen(b"a")
+    assert scene.watcher.compare("r", walk.folders) == 0
+
+
+def test_a_folder_that_shows_to_be_a_cache_lacks_no_watch(scene: Scene) -> None:
+    (scene.top / "env" / "lib").mkdir(parents=True)
+    (scene.top / "env" / "pyvenv.cfg").touch()
+    scene.start()
+    walk = Walk(scene.rules)
+    assert list(walk) == []
+    assert walk.folders == [b""]
     assert scene.watcher.compare("r", walk.folders) == 0
 
 
