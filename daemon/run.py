@@ -55,7 +55,8 @@ def run_daemon(config: Config, *, report: Report = lambda _: None) -> int:
         closing.callback(engine.close)
         tokens = Tokens([Credential(load_token(config.token_file), OWNER)])
         unix, tcp = listeners
-        server = ApiServer([(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens))])
+        served = [(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens))]
+        server = ApiServer(served, socket_path=config.socket_path)
         closing.callback(server.stop)
         server.start()
         watching = Watching(engine.roots, config.watch, engine.inbox.post)
