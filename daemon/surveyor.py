@@ -52,7 +52,9 @@ class Surveyor:
     def survey(self, root: RootState, places: tuple[bytes, ...], saw_deleted: Callable[[bytes], bool]) -> Survey | None:
         """None when the root cannot be looked at; it then says why."""
         known_files = self.files_in(root.name)
-        health = root.health(has_files=known_files > 0)
+        # An empty folder that is not the known one is what an unmounted disk leaves behind, unless a person says no.
+        is_doubted = known_files > 0 and not root.confirmed
+        health = root.health(has_files=is_doubted)
         if not health.ok:
             return None
         walk = Walk(root.ignore, places)
@@ -72,8 +74,8 @@ class Surveyor:
                 now_ns=self._clock_ns(),
                 max_bytes=self._max_bytes,
                 covers=walk.covers,
-                why_ignored=root.ignore.decide,
-                root_is_healthy=lambda: root.health(has_files=known_files > 0).ok,
+                why_ignored=root.ignore.explainer(),
+                root_is_healthy=lambda: root.health(has_files=is_doubted).ok,
                 saw_deleted=saw_deleted,
                 files_in_root=known_files,
                 replaced=health.replaced,

@@ -255,6 +255,19 @@ def test_law_a_mass_deletion_is_held_until_it_is_confirmed(home: Household) -> N
     home.assert_true()
 
 
+def test_an_emptied_folder_that_was_replaced_goes_when_a_person_confirms(home: Household) -> None:
+    home.write("a.md", "alpha zqa\n")
+    home.walk()
+    os.rename(home.notes, home.folder / "away")
+    home.notes.mkdir()
+    home.walk()
+    assert home.running.status(OWNER)["roots"][0]["state"] == "unavailable"
+    assert home.rels("zqa") == {"a.md"}
+    assert home.running.forget(OWNER, {"confirm": "notes"})["forgotten"] == 1
+    home.settle()
+    home.assert_true()
+
+
 def test_the_backlog_makes_room_for_what_was_just_saved(home: Household) -> None:
     for number in range(400):
         home.write(f"old{number}.md", f"backlog number {number}\n" * 20)
