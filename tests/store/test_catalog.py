@@ -93,9 +93,7 @@ def test_failures_are_paged(house: House) -> None:
 def test_retries_are_due_when_their_pause_has_passed(house: House) -> None:
     store = house.open()
     assert store.catalog.next_retry_ns(store.live.id) is None
-    store.commit(
-        [fail(b"late", retry=300), fail(b"soon", retry=100), fail(b"never"), fail(b"mid", retry=200)], None
-    )
+    store.commit([fail(b"late", retry=300), fail(b"soon", retry=100), fail(b"never"), fail(b"mid", retry=200)], None)
     assert [row.path for row in store.catalog.retry_due(store.live.id, 250)] == [b"soon", b"mid"]
     assert store.catalog.next_retry_ns(store.live.id) == 100
     store.commit([index_file(["x"], b"soon")], Embedder())
@@ -104,9 +102,7 @@ def test_retries_are_due_when_their_pause_has_passed(house: House) -> None:
 
 def test_files_are_found_by_their_content(house: House) -> None:
     store = house.open()
-    store.commit(
-        [index_file(["same"], b"a"), index_file(["same"], b"b"), index_file(["other"], b"c")], Embedder()
-    )
+    store.commit([index_file(["same"], b"a"), index_file(["same"], b"b"), index_file(["other"], b"c")], Embedder())
     content = index_file(["same"]).content_hash
     assert {row.path for row in store.catalog.by_content(store.live.id, content)} == {b"a", b"b"}
     assert len(store.catalog.by_content(store.live.id, content, limit=1)) == 1
@@ -168,9 +164,7 @@ def test_a_lexical_table_finds_words_whatever_their_accents(house: House) -> Non
     table = f"lexical_{store.live.id}"
     with store.snapshot() as snapshot:
         for word in ("creme", "BRULEE", "desserts", "süßes"):
-            assert (
-                len(list(snapshot.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (word,)))) == 1
-            )
+            assert len(list(snapshot.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ?", (word,)))) == 1
 
 
 def test_another_tokenizer_rebuilds_the_lexical_table_from_stored_texts(house: House) -> None:
@@ -183,7 +177,5 @@ def test_another_tokenizer_rebuilds_the_lexical_table_from_stored_texts(house: H
     store = house.open()
     table = f"lexical_{store.live.id}"
     with store.snapshot() as snapshot:
-        assert (
-            len(list(snapshot.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH 'two OR three'"))) == 2
-        )
+        assert len(list(snapshot.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH 'two OR three'"))) == 2
         assert list(snapshot.execute("SELECT DISTINCT lexical <> 'old' FROM generation")) == [(1,)]

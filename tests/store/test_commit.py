@@ -101,18 +101,14 @@ def test_a_new_recipe_leaves_no_chunk_of_the_old_one(house: House) -> None:
 def test_a_moved_file_keeps_its_vectors(house: House) -> None:
     store, embedder = house.open(), Embedder()
     store.commit([index_file([f"text {n}" for n in range(20)], b"old/a.md")], embedder)
-    outcome = store.commit(
-        [forget(b"old/a.md"), index_file([f"text {n}" for n in range(20)], b"new/a.md")], embedder
-    )
+    outcome = store.commit([forget(b"old/a.md"), index_file([f"text {n}" for n in range(20)], b"new/a.md")], embedder)
     assert (outcome.added, outcome.removed, outcome.texts_embedded) == (20, 20, 0)
     assert_consistent(house, store)
 
 
 def test_a_text_that_stands_in_many_files_is_embedded_once(house: House) -> None:
     store, embedder = house.open(), Embedder()
-    outcome = store.commit(
-        [index_file(["same", "same", f"own {n}"], b"%d.md" % n) for n in range(5)], embedder
-    )
+    outcome = store.commit([index_file(["same", "same", f"own {n}"], b"%d.md" % n) for n in range(5)], embedder)
     assert (outcome.added, outcome.texts_embedded) == (15, 6)
     assert set(embedder.embedded.values()) == {1}
     assert_consistent(house, store)
@@ -231,9 +227,7 @@ def test_of_two_changes_of_one_file_the_later_wins(house: House) -> None:
 def test_the_metadata_of_a_row_is_strings_that_chroma_takes(house: House) -> None:
     store, embedder = house.open(), Embedder()
     path = b"d\xff/\xc3\xa9.md"
-    store.commit(
-        [index_file(["text"], path, title="T\ud800" + "x" * 5000, section=("A > B", "C\udfff"))], embedder
-    )
+    store.commit([index_file(["text"], path, title="T\ud800" + "x" * 5000, section=("A > B", "C\udfff"))], embedder)
     (row,) = house.index.collections[store.live.collection].rows.values()
     assert row.metadata == {
         "root": ROOT,

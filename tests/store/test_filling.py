@@ -128,7 +128,7 @@ def test_nan_zero_and_odd_lengths_are_no_vectors(vectors: ModelVectors) -> None:
 @pytest.mark.parametrize("shape", [(1, DIMENSION), (2, DIMENSION + 1)])
 def test_a_wrong_shape_is_the_model_s_fault(vectors: ModelVectors, shape: tuple[int, int]) -> None:
     class Wrong(Embedder):
-        def embed_documents(self, texts) -> Vectors:
+        def embed_documents(self, _) -> Vectors:
             return np.ones(shape, dtype=np.float32)
 
     with pytest.raises(ModelError, match="for 2 texts of dimension 8"):

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from ragd.store.store import CACHE_FILE, CATALOG_FILE, Store
-from ragd.store.types import Change, ModelIdentity
 from store_kit import (
     DIMENSION,
     ROOT,
@@ -22,6 +20,9 @@ from store_kit import (
     kill,
     texts_of,
 )
+
+from ragd.store.store import CACHE_FILE, CATALOG_FILE, Store
+from ragd.store.types import Change, ModelIdentity
 
 A = identity("a")
 B = identity("b")

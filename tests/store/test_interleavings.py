@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 import pytest
+from store_kit import ROOT, Embedder, House, assert_consistent, forget, index_file, texts_of
+
 from ragd.store.epochs import Epochs
 from ragd.store.errors import StoreError
 from ragd.store.snapshot import Snapshot
 from ragd.store.store import Store
 from ragd.store.types import Change
-from store_kit import ROOT, Embedder, House, assert_consistent, forget, index_file, texts_of
 
 QUERY = Embedder().embed_query("anything")[0]
 

@@ -18,10 +18,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from store_kit import ROOT, Embedder, House, Killed, assert_consistent, fail, forget, index_file, kill, stat
+
 from ragd.store.snapshot import Snapshot
 from ragd.store.store import Store
 from ragd.store.types import Change, TouchFile
-from store_kit import ROOT, Embedder, House, Killed, assert_consistent, fail, forget, index_file, kill, stat
 
 PATHS = st.sampled_from([b"a.md", b"b.md", b"dir/c.md", b"dir/\xff.md"])
 TEXTS = st.lists(st.sampled_from([f"text {n}" for n in range(8)]), max_size=5)
