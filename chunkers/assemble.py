@@ -57,10 +57,9 @@ def assemble(
     prefixes = PrefixMaker(title, document.sole_heading, counter, limits)
     runs = pack(outline, maps.text, counter, limits, prefixes.lead_tokens)
     drafter = _Drafter(maps.text, instruction, counter, limits, prefixes)
-    drafts = drafter.drafts(runs)
+    drafts, tokens = drafter.drafts(runs)
     parents = ParentMaker(outline.units, maps, ids)
     owners = parents.owners([draft.run for draft in drafts], [draft.section for draft in drafts])
-    tokens = drafter.tokens_of(drafts)
     chunks: list[Chunk] = []
     for ordinal, (draft, owner, count) in enumerate(zip(drafts, owners, tokens, strict=True)):
         kind = _kind(draft.run)
@@ -103,23 +102,26 @@ class _Drafter:
         self._prefixes = prefixes
         self._weigher = Weigher(text, counter, limits.ceiling_tokens)
 
-    def drafts(self, runs: Sequence[Run]) -> list[_Draft]:
-        """Drafts of all runs, each within the ceiling."""
+    def drafts(self, runs: Sequence[Run]) -> tuple[list[_Draft], list[int]]:
+        """Drafts of all runs, each within the ceiling, and the tokens of each."""
         drafts: list[_Draft] = []
         before: Run | None = None
         for run in runs:
             drafts.append(self._draft(run, before))
             before = run
-        counts = self.tokens_of(drafts)
         proven: list[_Draft] = []
-        for draft, count in zip(drafts, counts, strict=True):
+        tokens: list[int] = []
+        for draft, count in zip(drafts, self._tokens_of(drafts), strict=True):
             if count <= self._limits.ceiling_tokens:
                 proven.append(draft)
+                tokens.append(count)
             else:
-                proven += self._squeezed(draft)
-        return proven
+                squeezed = self._squeezed(draft)
+                proven += squeezed
+                tokens += self._tokens_of(squeezed)
+        return proven, tokens
 
-    def tokens_of(self, drafts: Sequence[_Draft]) -> list[int]:
+    def _tokens_of(self, drafts: Sequence[_Draft]) -> list[int]:
         """Tokens of each draft's text without what every chunk pays for instruction and special tokens."""
         texts = [self._instruction + draft.embedded_text for draft in drafts]
         paid = self._limits.reserved_tokens - self._counter.special_tokens
@@ -171,7 +173,7 @@ class _Drafter:
         draft = replace(draft, overlap="", overlap_atoms=[])
         room = ceiling
         for _ in range(4):  # counts of parts do not add up exactly: a few tries find the room that is left
-            excess = self.tokens_of([draft])[0] - ceiling
+            excess = self._tokens_of([draft])[0] - ceiling
             if excess <= 0:
                 return [draft]
             if not draft.prefix:
@@ -179,7 +181,7 @@ class _Drafter:
             room = min(room, self._counter.count(draft.prefix)) - excess
             draft = replace(draft, prefix=self._prefixes.prefix(draft.run.atoms, draft.section, room))
         draft = replace(draft, prefix="")
-        if self.tokens_of([draft])[0] <= ceiling or len(draft.body) < 2:
+        if self._tokens_of([draft])[0] <= ceiling or len(draft.body) < 2:
             return [draft]
         return [proven for run in self._halves(draft.run) for proven in self._squeezed(self._draft(run, None))]
 

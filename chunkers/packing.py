@@ -16,15 +16,14 @@ from ragd.chunkers.anchors import Key, anchors
 from ragd.chunkers.decode import unified_newlines
 from ragd.chunkers.document import GLUED, Atom, Outline, Region
 from ragd.chunkers.limits import Limits
-from ragd.chunkers.splitting import Weigher, split_atom
+from ragd.chunkers.preparation import CHAIN_COST, prepare
+from ragd.chunkers.splitting import Weigher
 from ragd.chunkers.tokens import TokenCounter
 
 VERSION = 1
 
 _GLUE_COST = 50.0
 """A glued cut is made only where nothing else keeps the budget: dearer than all other costs of a segment."""
-NEVER_AN_ANCHOR = 4.0
-"""From this cost on a boundary starts no segment, however long the stretch."""
 _FRAGMENT_SHARE, _FRAGMENT_COST = 0.2, 3.0
 _SQUEEZE_COST = 0.3
 """The body fits, but only with a shortened prefix."""
@@ -44,6 +43,10 @@ class Run:
     segment: int
     """Number of the stretch between two anchors, over the whole document."""
 
+    @property
+    def body_tokens(self) -> int:
+        return sum(self.weights)
+
 
 def pack(
     outline: Outline, text: str, counter: TokenCounter, limits: Limits, lead_tokens: Callable[[Atom], int]
@@ -54,25 +57,39 @@ def pack(
     runs: list[Run] = []
     segment = 0
     for number, region in enumerate(outline.regions):
-        atoms: list[Atom] = []
-        weights: list[int] = []
         aims = _aims_of(region, limits)
-        for atom in region.atoms:
-            weight = next(every_weight)
-            room = limits.ceiling_tokens - weigher.context_tokens(atom)
-            pieces = [(atom, weight)] if weight <= room else split_atom(atom, room, weigher)
-            atoms += [piece for piece, _ in pieces]
-            weights += [piece_weight for _, piece_weight in pieces]
+        region_weights = [next(every_weight) for _ in region.atoms]
+        atoms, weights = prepare(region.atoms, region_weights, aims, weigher)
         keys = _keys(atoms, text)
         edges = [0, *anchors(keys, weights, aims.target_tokens), len(atoms)]
+        region_runs: list[Run] = []
         for first, last in pairwise(edges):
             if first == last:
                 continue
             groups = _coalesce(atoms, weights, first, last, aims.target_tokens)
             for low, high in _cheapest(atoms, weights, keys, groups, aims, lead_tokens, weigher):
-                runs.append(Run(atoms[low:high], weights[low:high], number, segment))
+                region_runs.append(Run(atoms[low:high], weights[low:high], number, segment))
             segment += 1
+        runs += _without_fragments(region_runs, aims, lead_tokens, weigher)
     return runs
+
+
+def _without_fragments(
+    runs: Sequence[Run], limits: Limits, lead_tokens: Callable[[Atom], int], weigher: Weigher
+) -> list[Run]:
+    """Fragments that an anchor left over joined with the run before, else the one behind, where that fits."""
+    least = _FRAGMENT_SHARE * limits.target_tokens
+    kept: list[Run] = []
+    for run in runs:
+        before = kept[-1] if kept else None
+        if before is not None and min(before.body_tokens, run.body_tokens) < least:
+            first = before.atoms[0]
+            room = limits.ceiling_tokens - max(lead_tokens(first), weigher.context_tokens(first))
+            if before.body_tokens + run.body_tokens + weigher.gap_tokens <= room:
+                kept[-1] = Run(before.atoms + run.atoms, before.weights + run.weights, before.region, before.segment)
+                continue
+        kept.append(run)
+    return kept
 
 
 def _aims_of(region: Region, limits: Limits) -> Limits:
@@ -86,7 +103,7 @@ def _keys(atoms: Sequence[Atom], text: str) -> list[Key | None]:
     """For each boundary its rank and the hash of the atom behind it; None where it is glued."""
     keys: list[Key | None] = []
     for atom in atoms:
-        if atom.cost >= NEVER_AN_ANCHOR:
+        if atom.cost >= CHAIN_COST:
             keys.append(None)
             continue
         content = unified_newlines(text[atom.start : atom.end]).encode()

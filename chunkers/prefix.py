@@ -34,6 +34,7 @@ class PrefixMaker:
         self._count = lru_cache(maxsize=65536)(counter.count)
         self._line = lru_cache(maxsize=65536)(self._shortened_line)
         self._context = lru_cache(maxsize=65536)(self._shortened_context)
+        self._lead = lru_cache(maxsize=65536)(self._lead_tokens)
 
     def prefix(self, atoms: Sequence[Atom], section: Sequence[str], room_tokens: int | None = None) -> str:
         """The prefix of a body made of `atoms`, each line with its newline; `room_tokens` squeezes it further."""
@@ -47,7 +48,11 @@ class PrefixMaker:
 
     def lead_tokens(self, atom: Atom) -> int:
         """About what the prefix of a run takes that starts with `atom`."""
-        return self._count(self.prefix([atom], atom.section))
+        return self._lead(atom.section, atom.heading, missing_context([atom]))
+
+    def _lead_tokens(self, section: tuple[str, ...], heading: str | None, context: str) -> int:
+        stand_in = Atom(0, 0, 0.0, "", section, heading, context=context)
+        return self._count(self.prefix([stand_in], section))
 
     def _elements(self, atoms: Sequence[Atom], section: Sequence[str]) -> tuple[str, ...]:
         standing = {_folded(atom.heading) for atom in atoms if atom.heading is not None}

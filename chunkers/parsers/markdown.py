@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
+from functools import lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -81,6 +82,12 @@ class _LineTable:
         return (first, last) if first < last else None
 
 
+@lru_cache(maxsize=1)
+def _inline_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark")
+
+
+@lru_cache(maxsize=2)
 def _block_parser(*, front_matter: bool = True) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
     if front_matter:
@@ -192,7 +199,7 @@ def heading_text(content: str) -> str:
     if len(content) > _LONGEST_HEADING:
         return " ".join(content.split())
     parts: list[str] = []
-    for token in MarkdownIt("commonmark").parseInline(content)[0].children or []:
+    for token in _inline_parser().parseInline(content)[0].children or []:
         if token.type in ("text", "code_inline", "image", "text_special"):
             parts.append(token.content)
         elif token.type in ("softbreak", "hardbreak"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ragd.chunkers.document import GLUED, Atom, Block, Document, Outline, Region, Unit
 from ragd.chunkers.limits import Limits
+from ragd.chunkers.preparation import CHAIN_COST
 from ragd.chunkers.strategies.paragraph import SENTENCE_COST, prose_spans
 from ragd.chunkers.tokens import TokenCounter
 
@@ -19,8 +20,6 @@ SMALL_SHARE = 0.25
 _CHARS_PER_TOKEN = 5
 """A section of long rare words is not small because a tokenizer knows them."""
 
-_HEADING_CHAIN_COST = 5.0
-"""Between a bare heading and the next: dearer than anything but glue."""
 _COSTS = {
     "paragraph": 0.05,
     "quote": 0.05,
@@ -114,7 +113,7 @@ def _joined_chains(sections: list[_Section]) -> list[_Section]:
     for section in sections:
         if joined and joined[-1].bare:
             chain = joined[-1]
-            section.atoms[0].cost = _HEADING_CHAIN_COST
+            section.atoms[0].cost = CHAIN_COST
             chain.atoms += section.atoms
             chain.path, chain.end = section.path, section.end
         else:
@@ -170,7 +169,7 @@ class _AtomMaker:
         if before is None:
             return 0.0
         if block.kind == "heading" and block.level:
-            return _HEADING_CHAIN_COST if before.kind == "heading" else 0.0
+            return CHAIN_COST if before.kind == "heading" else 0.0
         if before.kind == "heading" or self._is_glued(before, block):
             return GLUED
         if before.kind == "rule":
