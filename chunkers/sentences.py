@@ -39,6 +39,7 @@ def _in_slices(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+
     part = text[start:end]
     if not part.strip():
         return

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragd.chunkers.limits import limits_of
 from ragd.chunkers.records import CutSettings, SourceFile
@@ -49,9 +50,11 @@ from ragd.store.embedding.slot import open_model
 from ragd.store.errors import LockedError, ModelError, PlaceNotFoundError, StoreError
 from ragd.store.filling import Pace
 from ragd.store.lock import StateLock
-from ragd.store.search import Searcher
 from ragd.store.store import Store
 from ragd.store.types import Client, FileRow, ForgetFile, VectorIndex
+
+if TYPE_CHECKING:
+    from ragd.store.search import Searcher
 
 log = logging.getLogger(__name__)
 
@@ -120,12 +123,6 @@ class Engine:
         )
         self._recipes = recipes
         self._max_bytes = max_bytes
-        self.searcher = Searcher(
-            self.store.snapshot,
-            lambda: self.store.index,
-            self.store.cache,
-            index_failed=lambda error: log.error("the vector index could not answer a query: %s", error),
-        )
         self._status = StatusReport(
             store=self.store,
             roots=self.roots,
@@ -212,6 +209,17 @@ class Engine:
         finally:
             self._lock.release()
 
+    @cached_property
+    def _searcher(self) -> Searcher:
+        from ragd.store.search import Searcher  # a sync that finds nothing to do needs none of it
+
+        return Searcher(
+            self.store.snapshot,
+            lambda: self.store.index,
+            self.store.cache,
+            index_failed=lambda error: log.error("the vector index could not answer a query: %s", error),
+        )
+
     # --- Backend ---
 
     def status(self, client: Client) -> Answer:
@@ -225,7 +233,7 @@ class Engine:
         with _as_user_errors(), self.model.question():
             if self._thread is None:
                 self.store.recover()
-            return self.searcher.search(
+            return self._searcher.search(
                 request, client, self.roots.views(), self.model.as_it_stands(), pending=self.worker.pending
             )
 

@@ -10,14 +10,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ragd.chunkers.records import ModelBudget
 from ragd.daemon.errors import ModelUnavailableError
 from ragd.daemon.parsing.wire import CounterSpec
 from ragd.store.embedding.slot import ModelSlot, OpenedModel, SlotState
 from ragd.store.errors import ModelError
-from ragd.store.search import Model
 from ragd.store.types import Embedder
+
+if TYPE_CHECKING:
+    from ragd.store.search import Model
 
 QUIET_S = 3.0
 """So long after the last query, embedding works in small batches."""
@@ -73,6 +76,8 @@ class HeldModel:
 
     def as_it_stands(self) -> Model:
         """For a search: loaded, or why not."""
+        from ragd.store.search import Model
+
         self.start()
         state = self._slot.state
         if state is SlotState.READY:

@@ -224,13 +224,13 @@ class Plan:
 def is_same(seen: FileStat, known: PlanRow) -> bool:
     """Size, both times and the inode, as the catalog keeps them. The device number is left out: it may change with
     every mount."""
-    plainly = (
+    plain = (
         seen.size == known.size
         and seen.mtime_ns == known.mtime_ns
         and seen.ctime_ns == known.ctime_ns
         and seen.inode == known.inode
     )
-    return plainly or stat_key(seen)[:4] == known[1:5]
+    return plain or stat_key(seen)[:4] == known[1:5]
 
 
 def is_trusted(stat: FileStat, now_ns: int) -> bool:

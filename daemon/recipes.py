@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ragd.chunkers import detect
-from ragd.chunkers.recipe import name_of, recipe_of
+from ragd.chunkers.parsers.extensions import NAMES
+from ragd.chunkers.recipe import recipe_of
 from ragd.chunkers.records import CutSettings, ModelBudget
 from ragd.daemon.config import Config
 
 _KEPT = 100_000
+_WHOLE_NAMES = frozenset(name.encode() for name in NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,22 @@ class Recipes:
         self._config = config
         self._tokenizer = tokenizer
         self._roots = {root.name: root for root in config.roots}
-        self._known: dict[tuple[str, bytes | str], str] = {}
+        self._known: dict[tuple[str, bytes], str] = {}
 
     def settings(self, root: str, path: bytes) -> CutSettings:
         """The `[chunking]` keys in force for a file."""
         return self._config.cut_settings(self._roots.get(root), path)
 
     def of_root(self, root: str) -> Callable[[bytes], str]:
-        """The recipe of any path of that root. Where no rule names paths, the type its name tells decides."""
+        """The recipe of any path of that root. Where no rule names paths, the end of the name decides, or the whole
+        name where that says more (CMakeLists.txt)."""
         by_path = bool(self._roots[root].rules) if root in self._roots else False
 
         def recipe(path: bytes) -> str:
-            key = (root, path if by_path else (detect.type_by_name(name_of(path)) or ""))
+            name = path[path.rfind(b"/") + 1 :].lower()
+            dot = name.rfind(b".")
+            by_name = dot < 0 or name in _WHOLE_NAMES or name.startswith(b"dockerfile")
+            key = (root, path if by_path else name if by_name else name[dot:])
             known = self._known.get(key)
             if known is None:
                 if len(self._known) >= _KEPT:

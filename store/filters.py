@@ -15,8 +15,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
 from ragd.store.errors import FilterError
 from ragd.store.rows import path_text
 from ragd.store.snapshot import Snapshot
@@ -134,6 +132,8 @@ def _json(values: Collection[str | int]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _glob_regex(glob: str) -> re.Pattern[str]:
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # only for a query that names a path
+
     pattern = glob.removeprefix("./")
     # A byte shown as \xHH stands for itself, and neither "!" nor "#" means anything here.
     pattern = _SHOWN_BYTE.sub(r"\\\\x\1", pattern)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ragd.chunkers.records import Cut
 from ragd.chunkers.tokens import TokenCounter
@@ -24,9 +24,8 @@ else:
 MetadataValue = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
-    """What a walk saw of a file."""
+class FileStat(NamedTuple):
+    """What a walk saw of a file. A tuple, since a walk makes one for every file."""
 
     size: int
     mtime_ns: int

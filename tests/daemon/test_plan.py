@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,13 +76,13 @@ def test_a_new_file_is_indexed() -> None:
 
 @pytest.mark.parametrize("field", ["size", "mtime_ns", "ctime_ns", "inode"])
 def test_any_difference_in_the_stat_is_read_and_may_be_a_touch(field: str) -> None:
-    changed = replace(STAT, **{field: 99})
+    changed = STAT._replace(**{field: 99})
     action = only(actions([Seen(b"a", changed)], [row(b"a")]))
     assert (action.kind, action.reason, action.touch_if_hash) == ("index", "changed", b"hash of a")
 
 
 def test_the_device_may_change_with_a_mount() -> None:
-    assert actions([Seen(b"a", replace(STAT, device=99))], [row(b"a")]) == []
+    assert actions([Seen(b"a", STAT._replace(device=99))], [row(b"a")]) == []
 
 
 def test_an_untrusted_row_is_read_again() -> None:
@@ -95,16 +94,16 @@ def test_trust_needs_two_seconds_between_the_times_and_the_reading() -> None:
     second = 1_000_000_000
     stat = FileStat(1, mtime_ns=NOW - 10 * second, ctime_ns=NOW - 10 * second, inode=1, device=1)
     assert is_trusted(stat, NOW)
-    assert not is_trusted(replace(stat, mtime_ns=NOW - second), NOW)
-    assert not is_trusted(replace(stat, ctime_ns=NOW - second), NOW)
-    assert not is_trusted(replace(stat, mtime_ns=NOW + second), NOW)
-    assert is_trusted(replace(stat, mtime_ns=NOW + 3600 * second), NOW)
+    assert not is_trusted(stat._replace(mtime_ns=NOW - second), NOW)
+    assert not is_trusted(stat._replace(ctime_ns=NOW - second), NOW)
+    assert not is_trusted(stat._replace(mtime_ns=NOW + second), NOW)
+    assert is_trusted(stat._replace(mtime_ns=NOW + 3600 * second), NOW)
 
 
 def test_another_recipe_cuts_again_whatever_the_hash() -> None:
     action = only(actions([Seen(b"a", STAT)], [row(b"a")], recipe_of=lambda _: "r2"))
     assert (action.kind, action.reason, action.touch_if_hash) == ("index", "recipe", None)
-    changed = only(actions([Seen(b"a", replace(STAT, size=11))], [row(b"a")], recipe_of=lambda _: "r2"))
+    changed = only(actions([Seen(b"a", STAT._replace(size=11))], [row(b"a")], recipe_of=lambda _: "r2"))
     assert (changed.reason, changed.touch_if_hash) == ("changed", None)
 
 
@@ -116,12 +115,12 @@ def test_fault_f6_a_failure_rests_until_bytes_or_recipe_change_or_its_pause_is_o
     assert actions(seen, [row(b"a", state=state, reason="unreadable", recipe="", content_hash=b"")]) == []
     assert only(actions(seen, [row(b"a", state=state, reason="timeout", retry_at_ns=NOW)])).reason == "retry"
     assert only(actions(seen, [row(b"a", state=state, reason="timeout")], recipe_of=lambda _: "r2")).reason == "recipe"
-    changed = only(actions([Seen(b"a", replace(STAT, size=11))], [row(b"a", state=state, reason="timeout")]))
+    changed = only(actions([Seen(b"a", STAT._replace(size=11))], [row(b"a", state=state, reason="timeout")]))
     assert (changed.reason, changed.touch_if_hash) == ("changed", b"hash of a")
 
 
 def test_too_large_is_skipped_without_reading_and_only_once() -> None:
-    large = replace(STAT, size=101)
+    large = STAT._replace(size=101)
     action = only(actions([Seen(b"a", large)]))
     assert (action.kind, action.reason, action.detail) == ("skip", "too_large", "101 bytes")
     assert only(actions([Seen(b"a", large)], [row(b"a", large)])).kind == "skip"
@@ -181,8 +180,8 @@ def test_a_file_that_became_ignored_is_forgotten_with_the_rule_and_is_no_mass_de
 
 
 def mass(count: int, of: int, **given: Any) -> Plan:
-    rows = [row(b"%04d" % number, replace(STAT, inode=number)) for number in range(of)]
-    seen = [Seen(entry.path, replace(STAT, inode=entry.inode)) for entry in rows[count:]]
+    rows = [row(b"%04d" % number, STAT._replace(inode=number)) for number in range(of)]
+    seen = [Seen(entry.path, STAT._replace(inode=entry.inode)) for entry in rows[count:]]
     return given_plan(seen, rows, **given)
 
 
@@ -223,23 +222,23 @@ def test_the_share_is_that_of_the_root_and_not_of_the_scope() -> None:
 
 
 def test_a_renamed_file_is_a_move_that_the_hash_must_confirm() -> None:
-    renamed = replace(STAT, ctime_ns=999)
+    renamed = STAT._replace(ctime_ns=999)
     action = only(actions([Seen(b"b", renamed)], [row(b"a")]))
     assert action == Action("move", b"b", "moved", renamed, touch_if_hash=b"hash of a", moved_from=b"a")
 
 
 def test_moves_pair_one_to_one_by_inode_first() -> None:
-    gone = [row(b"a", replace(STAT, inode=1)), row(b"b", replace(STAT, inode=2))]
-    new = [Seen(b"x", replace(STAT, inode=2)), Seen(b"y", replace(STAT, inode=9)), Seen(b"z", replace(STAT, inode=8))]
+    gone = [row(b"a", STAT._replace(inode=1)), row(b"b", STAT._replace(inode=2))]
+    new = [Seen(b"x", STAT._replace(inode=2)), Seen(b"y", STAT._replace(inode=9)), Seen(b"z", STAT._replace(inode=8))]
     moves = find_moves(new, gone)
     assert {path: entry.path for path, entry in moves.items()} == {b"x": b"b", b"y": b"a"}
-    assert find_moves([Seen(b"x", replace(STAT, size=11))], gone) == {}
+    assert find_moves([Seen(b"x", STAT._replace(size=11))], gone) == {}
     assert find_moves(new, [row(b"a", content_hash=b"")]) == {}
 
 
 def test_a_renamed_folder_is_no_mass_deletion() -> None:
-    rows = [row(b"old/%03d" % number, replace(STAT, inode=number)) for number in range(200)]
-    seen = [Seen(b"new/%03d" % number, replace(STAT, inode=number, ctime_ns=77)) for number in range(200)]
+    rows = [row(b"old/%03d" % number, STAT._replace(inode=number)) for number in range(200)]
+    seen = [Seen(b"new/%03d" % number, STAT._replace(inode=number, ctime_ns=77)) for number in range(200)]
     plan = given_plan(seen, rows)
     found = list(plan)
     assert {action.kind for action in found} == {"move"}
@@ -252,7 +251,7 @@ def test_a_renamed_folder_is_no_mass_deletion() -> None:
 
 def test_with_many_new_files_the_first_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "MOVE_WINDOW", 2)
-    stats = [replace(STAT, inode=100 + number, mtime_ns=number) for number in range(5)]
+    stats = [STAT._replace(inode=100 + number, mtime_ns=number) for number in range(5)]
     plan = iter(given_plan([Seen(b"b%d" % n, stat) for n, stat in enumerate(stats)], [row(b"a")]))
     assert [action.path for action in plan] == [b"b2", b"b3", b"b4", b"b0", b"b1", b"a"]
 
