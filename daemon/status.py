@@ -66,7 +66,7 @@ class StatusReport:
                 "live": live.id,
                 "building": None if building is None else building.id,
                 "done": done,
-                "total": max(total, done) if building is not None else done + pending,
+                "total": max(total, done) if building is not None else done + len(self.worker.queue),
             },
             "roots": [_root_answer(self.roots.by_name[name], tallies, watch) for name in seen],
             "pending": pending,
