@@ -145,9 +145,10 @@ class Committer:
         """(c)"""
         epoch, now_ns, number = self._epochs.next, self._clock_ns(), generation.id
         added = kept = removed = 0
+        words = changes.Words()
         with self._catalog.write() as link:
             for diff in group.diffs:
-                changes.index_file(link, number, diff, epoch=epoch, now_ns=now_ns)
+                changes.index_file(link, number, diff, words, epoch=epoch, now_ns=now_ns)
                 added, kept, removed = added + len(diff.new), kept + diff.kept, removed + len(diff.removed)
             for change in group.changes:
                 if isinstance(change, TouchFile):
@@ -155,7 +156,8 @@ class Committer:
                 elif isinstance(change, FailFile):
                     changes.fail_file(link, number, change)
                 elif isinstance(change, ForgetFile):
-                    removed += changes.forget_file(link, number, change.root, change.path, epoch=epoch)
+                    removed += changes.forget_file(link, number, change.root, change.path, words, epoch=epoch)
+            words.write(link, number)
             self._steps("c open")
         self._epochs.advance()
         outcome.added += added

@@ -15,8 +15,9 @@ from ragd.store.errors import DamagedError
 from ragd.store.sqlite import Database, migrations_of, set_aside
 from ragd.store.vector_cache import VectorCache
 
-_CHECKED_BYTES = 512 * 1024 * 1024
-"""A catalog up to this size is read through after an unclean stop (about a second)."""
+_CHECKED_BYTES = 128 * 1024 * 1024
+"""A catalog up to this size is read through after an unclean stop (under a second). Damage in a larger one shows
+when it is read; the next start is then told of it."""
 
 
 def open_catalog(path: Path, cache_path: Path, stamp: str) -> tuple[Database, list[str]]:

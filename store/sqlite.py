@@ -30,6 +30,8 @@ _Item = TypeVar("_Item")
 _BUSY_TIMEOUT_MS = 5_000
 _JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 _IDLE_READERS = 8
+_WRITER_CACHE_KIB = 32 * 1024
+"""Ids and hashes go to random places of their indexes: at 100,000 chunks those have some 15 MB of pages."""
 _VARIABLES = 500
 """Placeholders in one statement; the statement cache then holds few different ones."""
 
@@ -124,6 +126,7 @@ class Database:
             self._writer = self._connect()
             try:
                 self._writer.pragma("page_size", page_bytes)
+                self._writer.pragma("cache_size", -_WRITER_CACHE_KIB)
                 self._writer.pragma("journal_mode", "wal")
                 self._writer.pragma("journal_size_limit", _JOURNAL_LIMIT_BYTES)
                 self._writer.pragma("secure_delete", "fast")
