@@ -94,9 +94,7 @@ class StateLock:
                 if self._clock() >= give_up_at:
                     raise LockedError(_who_holds(descriptor, self._folder)) from None
             except OSError as error:
-                raise StoreError(
-                    f"{self.path}: this file system takes no locks ({error.strerror})"
-                ) from error
+                raise StoreError(f"{self.path}: this file system takes no locks ({error.strerror})") from error
             else:
                 return
             self._sleep(_POLL_S)
@@ -110,9 +108,7 @@ def _open_lock_file(folder: Path, path: Path) -> int:
         # O_NOFOLLOW: a link put here by somebody else must not make us write elsewhere.
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(
-            f"the state folder {folder} cannot be used: {error.strerror}: {error.filename}"
-        ) from error
+        raise StoreError(f"the state folder {folder} cannot be used: {error.strerror}: {error.filename}") from error
 
 
 def _write_holder(descriptor: int) -> None:

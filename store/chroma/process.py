@@ -186,8 +186,10 @@ class ChromaProcess:
 
     def _wait_for_the_last_one(self) -> None:
         if self._process is not None:
-            if self._process.poll() is None:
-                raise StoreError(f"Chroma's process {self._process.pid} is still finishing its last write")
+            try:
+                self._process.wait(_SLEEP_THROUGH_S)
+            except subprocess.TimeoutExpired:
+                raise StoreError(f"Chroma's process {self._process.pid} is still finishing its last write") from None
             self._process = None
         pause_s = self._not_before - self._clock()
         if pause_s > _SLEEP_THROUGH_S:

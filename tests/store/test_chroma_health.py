@@ -129,9 +129,7 @@ def test_growth_deletes_and_rewrites_never_look_like_damage(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
-def test_fault_d7_damage_is_seen_before_anything_is_loaded(
-    folder: Path, damage: Callable[[Path], Any]
-) -> None:
+def test_fault_d7_damage_is_seen_before_anything_is_loaded(folder: Path, damage: Callable[[Path], Any]) -> None:
     damage(folder)
     assert health.folder_problems(folder) != []
     index = ChromaIndex(folder)

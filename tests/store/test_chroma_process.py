@@ -250,6 +250,24 @@ def test_a_frozen_child_is_an_error_and_its_late_answer_is_not_taken_for_another
     index.close()
 
 
+@chroma
+def test_a_child_that_will_not_end_is_waited_for_and_never_killed(index: ChromaIndex) -> None:
+    index.upsert(NAME, rows(5))
+    pid = index.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(StoreError, match="still writing"):
+        index.set_aside("test", wait_s=0.2)
+    with pytest.raises(StoreError, match="still finishing"):
+        index.count(NAME)
+    assert psutil.pid_exists(pid)
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: gone(pid))
+    assert index.count(NAME) == 5
+    assert index.pid != pid
+    assert health.folder_problems(index.folder) == []
+
+
 def stub(tmp_path: Path, script: str) -> tuple[str, ...]:
     path = tmp_path / "stub.py"
     path.write_text(textwrap.dedent(script))
@@ -466,9 +484,7 @@ def test_a_query_waits_for_one_small_batch_at_most(tmp_path: Path) -> None:
     place = [operation for operation, _ in process.order].index("query")
     assert place - before <= 1
     assert process.order[0] == ("upsert", BATCH_ROWS)
-    assert {size for operation, size in process.order[place + 1 : -1] if operation == "upsert"} == {
-        BUSY_BATCH_ROWS
-    }
+    assert {size for operation, size in process.order[place + 1 : -1] if operation == "upsert"} == {BUSY_BATCH_ROWS}
     assert sum(size for _, size in process.order) == 1000
 
 

@@ -28,10 +28,7 @@ def unit_rows(count: int, seed: int = 0, dimension: int = DIMENSION) -> Any:
 
 
 def rows_of(vectors: Any, **metadata: Any) -> list[VectorRow]:
-    return [
-        VectorRow(f"id{number:05}", vector, metadata or {"root": "r"})
-        for number, vector in enumerate(vectors)
-    ]
+    return [VectorRow(f"id{number:05}", vector, metadata or {"root": "r"}) for number, vector in enumerate(vectors)]
 
 
 def axis(number: int, sign: float = 1.0) -> Any:
@@ -96,9 +93,7 @@ def test_law_an_id_twice_in_one_upsert_is_one_row(index: VectorIndex, collection
     assert [found for found, _ in index.query(collection, axis(0), 5, {"n": 2})] == ["a"]
 
 
-def test_law_nothing_to_write_and_nothing_to_delete_are_no_errors(
-    index: VectorIndex, collection: str
-) -> None:
+def test_law_nothing_to_write_and_nothing_to_delete_are_no_errors(index: VectorIndex, collection: str) -> None:
     index.upsert(collection, [])
     index.delete(collection, [])
     index.delete(collection, ["never there"])
@@ -117,9 +112,7 @@ def test_law_deleted_rows_are_not_found(index: VectorIndex, collection: str) -> 
     assert index.query(collection, rows[0].vector, 1)[0][0] == rows[0].id
 
 
-def test_law_query_gives_the_nearest_best_first_and_no_more_than_there_are(
-    index: VectorIndex, collection: str
-) -> None:
+def test_law_query_gives_the_nearest_best_first_and_no_more_than_there_are(index: VectorIndex, collection: str) -> None:
     vectors = unit_rows(40)
     index.upsert(collection, rows_of(vectors))
     hits = index.query(collection, vectors[7], 10)
@@ -133,16 +126,12 @@ def test_law_query_gives_the_nearest_best_first_and_no_more_than_there_are(
 def test_law_where_joins_by_and(index: VectorIndex, collection: str) -> None:
     vectors = unit_rows(60)
     rows = [
-        VectorRow(
-            f"id{number}", vector, {"root": f"r{number % 2}", "page": number % 3, "fresh": number % 5 == 0}
-        )
+        VectorRow(f"id{number}", vector, {"root": f"r{number % 2}", "page": number % 3, "fresh": number % 5 == 0})
         for number, vector in enumerate(vectors)
     ]
     index.upsert(collection, rows)
     found = index.query(collection, vectors[0], 60, {"root": "r1", "page": 2, "fresh": True})
-    assert {row_id for row_id, _ in found} == {
-        f"id{n}" for n in range(60) if n % 2 and n % 3 == 2 and n % 5 == 0
-    }
+    assert {row_id for row_id, _ in found} == {f"id{n}" for n in range(60) if n % 2 and n % 3 == 2 and n % 5 == 0}
     assert index.query(collection, vectors[0], 60, {"root": "r1", "nothing": "like it"}) == []
     assert len(index.query(collection, vectors[0], 60, {})) == 60
 
@@ -223,12 +212,8 @@ def test_fault_d10_scores_are_cosines(index: VectorIndex, collection: str) -> No
     assert all(-1.0 <= score <= 1.0 for _, score in hits)
 
 
-@pytest.mark.parametrize(
-    "vector", [np.ones(DIMENSION + 1, np.float32), np.full(DIMENSION, np.nan, np.float32)]
-)
-def test_law_a_wrong_vector_is_refused_and_nothing_written(
-    index: VectorIndex, collection: str, vector: Any
-) -> None:
+@pytest.mark.parametrize("vector", [np.ones(DIMENSION + 1, np.float32), np.full(DIMENSION, np.nan, np.float32)])
+def test_law_a_wrong_vector_is_refused_and_nothing_written(index: VectorIndex, collection: str, vector: Any) -> None:
     with pytest.raises(StoreError):
         index.upsert(collection, [VectorRow("a", axis(0), {}), VectorRow("b", vector, {})])
     assert index.count(collection) == 0

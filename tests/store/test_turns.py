@@ -24,9 +24,7 @@ def run_in_order(turns: Turns, wishes: list[tuple[str, bool]]) -> list[str]:
     with turns.bulk():
         for position, thread in enumerate(threads):
             thread.start()
-            wait_until(
-                lambda expected=position + 1: turns._questions_waiting + turns._bulk_waiting == expected
-            )
+            wait_until(lambda expected=position + 1: turns._questions_waiting + turns._bulk_waiting == expected)
     for thread in threads:
         thread.join()
     return order
