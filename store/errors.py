@@ -12,7 +12,8 @@ class LockedError(StoreError):
 
 
 class InterruptedCommitError(Exception):
-    """A commit was asked to stop before it changed anything; the vectors made so far are kept."""
+    """A commit was asked to stop before it changed anything (the vectors made so far are kept), or a comparison of
+    index and catalog was: it begins again at the next start."""
 
 
 class ModelError(Exception):
@@ -32,7 +33,7 @@ class FilterError(ValueError):
 
 
 class DamagedError(StoreError):
-    """A part of the store on disk (vector index, catalog, vector cache) is damaged: it must be set aside and rebuilt."""
+    """A part of the store on disk (vector index, catalog, vector cache) is damaged: it is to be set aside and rebuilt."""
 
 
 class PlaceNotFoundError(LookupError):

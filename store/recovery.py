@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ragd.store.diff import row_metadata
-from ragd.store.errors import DamagedError
+from ragd.store.errors import DamagedError, InterruptedCommitError
 from ragd.store.rows import CHUNK_SELECT, ChunkRow, chunk_row
 from ragd.store.sqlite import Connection, Database, batches, marks
 from ragd.store.types import Generation, VectorIndex, VectorRow
@@ -78,6 +78,7 @@ def compare(
     repair: bool,
     vectors_too: bool,
     steps: Callable[[str], None],
+    stop: Callable[[], bool],
 ) -> Comparison:
     """Compare a collection with the live chunks, by id, in pages; with `repair`, make it equal.
 
@@ -96,13 +97,15 @@ def compare(
             result.extra = index.count(generation.collection)
             index.drop(generation.collection)
             index.create(generation.collection, generation.dimension)
-        _note_ids(link, index, generation)
+        _note_ids(link, index, generation, stop)
         for ids in _extra(link, generation):
+            _check_stop(stop)
             result.extra += len(ids)
             if repair:
                 index.delete(generation.collection, ids)
                 steps("extra deleted")
         for chunks in _absent(link, generation):
+            _check_stop(stop)
             result.missing += len(chunks)
             if repair:
                 _write_again(catalog, index, generation, vectors, chunks, documents, result)
@@ -116,17 +119,28 @@ def compare(
 
 
 def _expected(link: Connection, generation: Generation) -> bool:
-    row = link.execute("SELECT 1 FROM chunk WHERE generation = ? LIMIT 1", (generation.id,)).fetchone()
-    return row is not None
+    """Whether any of its rows is wanted, or still needed by a query."""
+    row = link.execute(
+        "SELECT EXISTS (SELECT 1 FROM chunk WHERE generation = ?1) OR EXISTS (SELECT 1 FROM pending WHERE"
+        " generation = ?1)",
+        (generation.id,),
+    ).fetchone()
+    return row != (0,)
 
 
-def _note_ids(link: Connection, index: VectorIndex, generation: Generation) -> None:
+def _check_stop(stop: Callable[[], bool]) -> None:
+    if stop():
+        raise InterruptedCommitError("asked to stop while index and catalog were being compared")
+
+
+def _note_ids(link: Connection, index: VectorIndex, generation: Generation, stop: Callable[[], bool]) -> None:
     """Every id of the collection into a temporary table: a million of them need no memory."""
     link.execute("CREATE TEMP TABLE noted (id TEXT PRIMARY KEY) WITHOUT ROWID")
     page: list[tuple[str]] = []
     for key in index.ids(generation.collection):
         page.append((key,))
         if len(page) == _IDS_A_PAGE:
+            _check_stop(stop)
             _note(link, page)
             page = []
     _note(link, page)

@@ -73,6 +73,7 @@ class Store:
         self._documents = documents
         self._clock_ns = clock_ns
         self._steps = steps
+        self._pace = pace
         self._index: VectorIndex | None = None
         self._index_lock = threading.RLock()
         self._writing = threading.RLock()
@@ -212,7 +213,8 @@ class Store:
         """Make the vector index equal to the catalog. Nothing to do and no index opened after a clean stop.
 
         Idempotent; every writing call makes sure of it. Returns what a person should know. A damaged index is
-        set aside once and rebuilt. Raises StoreError when it cannot be reached or rebuilt.
+        set aside once and rebuilt. Raises StoreError when it cannot be reached or rebuilt, InterruptedCommitError
+        when asked to stop (`pace.stop`).
         """
         with self._writing:
             if self._is_settled:
@@ -299,6 +301,7 @@ class Store:
             repair=repair,
             vectors_too=vectors_too,
             steps=self._steps,
+            stop=self._pace.stop,
         )
 
     def _stamp(self) -> str:

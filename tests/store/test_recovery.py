@@ -23,7 +23,8 @@ from store_kit import (
     texts_of,
 )
 
-from ragd.store.errors import DamagedError, StoreError
+from ragd.store.errors import DamagedError, InterruptedCommitError, StoreError
+from ragd.store.filling import Pace
 from ragd.store.recovery import folder_fingerprint
 from ragd.store.store import CACHE_FILE, CATALOG_FILE, Store
 from ragd.store.types import Change, IndexFile
@@ -287,6 +288,34 @@ def test_collections_of_others_are_left_alone_on_a_shared_server(house: House) -
     index.create(f"ragd-{store.installation}-left-9", DIMENSION)
     store.recover()
     assert index.collections() == sorted(["ragd-somebody-else-1", store.live.collection])
+
+
+def test_a_comparison_ends_when_asked_to_stop_and_begins_again_later(house: House) -> None:
+    _, texts = prepared(house)
+    house.index.collections.clear()
+    asked = iter([True])
+    house.pace = Pace(batch_tokens=64, stop=lambda: next(asked, False))
+    store = house.open()
+    with pytest.raises(InterruptedCommitError):
+        store.recover()
+    assert not store.index_is_ready
+    store.close()
+    store = house.open()
+    assert len(store.recover()) == 1
+    assert texts_of(store) == texts
+    assert_consistent(house, store)
+
+
+def test_rows_that_a_query_needs_survive_a_comparison_even_when_no_chunk_is_left(house: House) -> None:
+    store, embedder = house.open(), Embedder()
+    store.commit([index_file(["one"])], embedder)
+    with store.snapshot() as snapshot:
+        (row,) = snapshot.file_chunks(ROOT, b"a.md")
+        store.commit([forget()], embedder)
+        store.verify(repair=True)
+        assert house.index.ids(store.live.collection) == {row.id}
+    assert store.drain()
+    assert_consistent(house, store)
 
 
 # --- damage
