@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
@@ -78,3 +79,149 @@ def unpack(file: Path, folder: Path, most_files: int | None = None) -> list[str]
 def _sha256(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person would ask, and where the answer stands: path and a piece of one line of it."""
+
+    text: str
+    rel: str
+    quote: str
+
+
+GUIDE, BROKERS = "docs/userguide", "docs/getting-started/backends-and-brokers"
+
+QUESTIONS = (
+    Question(
+        "How do I throw away all the jobs that are still waiting?",
+        "docs/faq.rst",
+        "**Answer:** You can use the ``celery purge`` command to purge",
+    ),
+    Question(
+        "my database reports deadlocks when results are stored",
+        "docs/faq.rst",
+        "**Answer:** MySQL has default isolation level set to `REPEATABLE-READ`,",
+    ),
+    Question(
+        "Can workers be written in other programming languages?",
+        "docs/faq.rst",
+        "language has an AMQP client, there shouldn't be much work to create a worker",
+    ),
+    Question(
+        "What happens when I press Ctrl-C once while a worker is busy?",
+        f"{GUIDE}/workers.rst",
+        "the :sig:`INT` (Ctrl-C) signal, it will initiate a warm shutdown as well.",
+    ),
+    Question(
+        "run a job every Monday morning",
+        f"{GUIDE}/periodic-tasks.rst",
+        "# Executes every Monday morning at 7:30 a.m.",
+    ),
+    Question(
+        "use my local time zone for scheduled jobs instead of UTC",
+        f"{GUIDE}/periodic-tasks.rst",
+        "but you can change the time zone used using the :setting:`timezone`",
+    ),
+    Question(
+        "make sure that two workers never do the same job at the same time, with a lock",
+        "docs/tutorials/task-cookbook.rst",
+        "In this example we'll be using the cache framework to set a lock that's",
+    ),
+    Question(
+        "after how long does redis hand an unacknowledged message to somebody else",
+        f"{BROKERS}/redis.rst",
+        "The default visibility timeout for Redis is 1 hour.",
+    ),
+    Question(
+        "choose the region of Amazon's queue service",
+        f"{BROKERS}/sqs.rst",
+        "The default region is ``us-east-1`` but you can select another region",
+    ),
+    Question(
+        "stop inside a running task and look at its variables over telnet",
+        f"{GUIDE}/debugging.rst",
+        "location and creates a socket you can telnet into to remotely debug",
+    ),
+    Question(
+        "let one server do only certain tasks, chosen by their name",
+        f"{GUIDE}/routing.rst",
+        "and one server `z`, that only handles feed related tasks. You can use this",
+    ),
+    Question(
+        "Is it dangerous to unpickle what strangers send?",
+        f"{GUIDE}/security.rst",
+        "but for the same reasons `pickle` is inherently insecure",
+    ),
+    Question(
+        "call a function of mine when a task has failed",
+        f"{GUIDE}/calling.rst",
+        "You can also cause a callback to be applied if task raises an exception",
+    ),
+    Question(
+        "messages that may be lost need not be written to disk, to be faster",
+        f"{GUIDE}/optimizing.rst",
+        "A value of one means that the message won't be written to disk, and a value",
+    ),
+    Question(
+        "add a user and a virtual host to RabbitMQ and give it permissions",
+        f"{BROKERS}/rabbitmq.rst",
+        "To use Celery we need to create a RabbitMQ user, a virtual host and",
+    ),
+    Question(
+        "a callback that does not want the result of its parent",
+        f"{GUIDE}/canvas.rst",
+        "Sometimes you want to specify a callback that doesn't take",
+    ),
+    Question(
+        "What does idempotent mean?",
+        "docs/glossary.rst",
+        "can be called multiple times without changing the result.",
+    ),
+    Question(
+        "example that follows the links of web pages",
+        "examples/eventlet/webcrawler.py",
+        "# To not destroy the internet, we only fetch URLs on the same domain.",
+    ),
+    Question(
+        "does */2 for the day of the week mean every second day?",
+        "celery/schedules.py",
+        "'every two days', but 'every day that is divisible by two'!)",
+    ),
+    Question(
+        "How many workers can consume from Kafka?",
+        f"{BROKERS}/kafka.rst",
+        "Currently, using Kafka as a broker means that only one worker can be used.",
+    ),
+    Question(
+        "where is it checked that a certificate is out of date before a signature is verified",
+        "celery/security/certificate.py",
+        "raise SecurityError(f'Expired certificate: {self.get_id()!r}')",
+    ),
+    Question(
+        "Which pool is good for tasks that mostly wait for the network?",
+        f"{GUIDE}/concurrency/index.rst",
+        "- `eventlet` and `gevent`: Designed for IO-bound tasks, these models use",
+    ),
+    Question(
+        "Why should tests not run tasks eagerly?",
+        f"{GUIDE}/testing.rst",
+        "is by definition not suitable for unit tests.",
+    ),
+    Question(
+        "take the configuration from the settings of a Django project",
+        "docs/django/first-steps-with-django.rst",
+        "We also add the Django settings module as a configuration source",
+    ),
+    Question(
+        "security advisory about gaining root rights through the user and group options",
+        "docs/sec/CELERYSA-0001.txt",
+        "only the effective user was changed, with the real id remaining",
+    ),
+    Question(
+        "Who was Jon Bentley's question about the river for?",
+        f"{GUIDE}/optimizing.rst",
+        "In the book Programming Pearls, Jon Bentley presents the concept of",
+    ),
+)
+"""Written after reading the tree, in words that are mostly not those of the answer."""

@@ -121,18 +121,13 @@ class Ragd:
     lives: list[Daemon] = field(default_factory=list)
     env: dict[str, str | None] = field(default_factory=dict)
     """Added to the environment of what is started; None takes a variable away."""
+    docs: Path = field(init=False)
+    state: Path = field(init=False)
 
     def __post_init__(self) -> None:
+        self.docs, self.state = self.base / "docs", self.base / "state"
         for folder in (self.docs, self.home, self.temporary, self.elsewhere):
             folder.mkdir(parents=True)
-
-    @property
-    def docs(self) -> Path:
-        return self.base / "docs"
-
-    @property
-    def state(self) -> Path:
-        return self.base / "state"
 
     @property
     def home(self) -> Path:
@@ -157,11 +152,9 @@ class Ragd:
 
     # --- configuration
 
-    def configure(
-        self, model: str | None = "hash:64", *, state: Path | None = None, **sections: Mapping[str, Any]
-    ) -> None:
+    def configure(self, model: str | None = "hash:64", **sections: Mapping[str, Any]) -> None:
         """Write the configuration: the root `docs`, any free port, and these sections. None: the default model."""
-        tables: dict[str, dict[str, Any]] = {"store": {"path": str(state or self.state)}, "server": {"port": 0}}
+        tables: dict[str, dict[str, Any]] = {"store": {"path": str(self.state)}, "server": {"port": 0}}
         if model is not None:
             tables["embedding"] = {"model": model}
         for name, keys in sections.items():
@@ -191,6 +184,7 @@ class Ragd:
                 stderr=errors,
                 cwd=self.elsewhere,
                 env=self.environment(),
+                start_new_session=True,
             )
         self.lives.append(Daemon(process, log, out))
         if ready:
