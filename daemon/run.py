@@ -45,16 +45,17 @@ def run_daemon(config: Config, *, report: Report = lambda _: None) -> int:
         listeners: list[socket.socket] = []
 
         def bind() -> None:
-            listeners.append(bind_unix(config.socket_path))
-            closing.callback(listeners[0].close)
+            # the port first: when it is taken, no socket file is left behind
             listeners.append(bind_tcp(config.server.host, config.server.port))
+            closing.callback(listeners[0].close)
+            listeners.append(bind_unix(config.socket_path))
             closing.callback(listeners[1].close)
 
         _be_nice(config.limits.niceness)
         engine = Engine.open(config, before_store=bind)
         closing.callback(engine.close)
         tokens = Tokens([Credential(load_token(config.token_file), OWNER)])
-        unix, tcp = listeners
+        tcp, unix = listeners
         served = [(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens))]
         server = ApiServer(served, socket_path=config.socket_path)
         closing.callback(server.stop)
