@@ -33,7 +33,7 @@ class FilterError(ValueError):
 
 
 class DamagedError(StoreError):
-    """A part of the store on disk (vector index, catalog, vector cache) is damaged: it is to be set aside and rebuilt."""
+    """A part of the store on disk (vector index, catalog, vector cache) is damaged: to be set aside and rebuilt."""
 
 
 class PlaceNotFoundError(LookupError):

@@ -18,7 +18,7 @@ from ragd.store import generations, opening, recovery
 from ragd.store.catalog import Catalog
 from ragd.store.commit import Committer
 from ragd.store.epochs import Epochs
-from ragd.store.errors import DamagedError, StoreError
+from ragd.store.errors import DamagedError, InterruptedCommitError, StoreError
 from ragd.store.filling import Pace
 from ragd.store.recovery import Comparison, RepairableIndex
 from ragd.store.snapshot import Snapshot
@@ -154,37 +154,34 @@ class Store:
         """Make the changes durable in the target generation, in one run of the protocol (commit.py).
 
         While a generation is being built, files that are gone also leave the live one. Repeating is harmless.
+        Raises StoreError, ModelError, and InterruptedCommitError when asked to stop (`pace.stop`).
         """
-        with self._writing:
-            self.recover()
-            building = self._generations.building
+        with self._write():
             gone = [change for change in changes if isinstance(change, ForgetFile)]
-            try:
-                if building is not None and gone:
-                    self._committer.commit(self._generations.live, gone, None)
-                return self._committer.commit(self._generations.target, changes, embedder)
-            except StoreError:
-                self._is_settled = False  # whatever happened, compare before the next commit
-                raise
+            if self._generations.building is not None and gone:
+                self._committer.commit(self._generations.live, gone, None)
+            return self._committer.commit(self._generations.target, changes, embedder)
 
     def drain(self) -> bool:
         """Delete what no query needs any more: replaced rows, retired generations, a bounded piece of them
         a call. True when nothing is left; call it when there is nothing else to do."""
-        with self._writing:
-            self.recover()
-            done = self._committer.drain()
-            for generation in generations.retired(self._database, self.epochs.safe):
-                self.index.drop(generation.collection)
-                self._steps("dropped")
-                if not generations.remove_some(self._database, generation):
-                    return False
-                self._steps("removed")
-            return done and not generations.retired(self._database, 2**62)
+        try:
+            with self._write():
+                done = self._committer.drain()
+                for generation in generations.retired(self._database, self.epochs.safe):
+                    self.index.drop(generation.collection)
+                    self._steps("dropped")
+                    if not generations.remove_some(self._database, generation):
+                        return False
+                    self._steps("removed")
+                return done and not generations.retired(self._database, 2**62)
+        except InterruptedCommitError:
+            return False
 
     def forget_root(self, root: str, limit: int = 500) -> int:
-        """Forget up to `limit` files of a root that is no longer configured; call until it returns 0."""
-        with self._writing:
-            self.recover()
+        """Forget up to `limit` files of a root that is no longer configured; call until it returns 0.
+        Raises as `commit`."""
+        with self._write():
             forgotten = 0
             for generation in filter(None, (self._generations.live, self._generations.building)):
                 paths = self.catalog.paths(generation.id, root, limit)
@@ -194,12 +191,12 @@ class Store:
 
     def finish_building(self) -> bool:
         """Every file is in the building generation: verify it and let it answer. False when rows were lost
-        and files are to be indexed again first; then walk, plan and commit, and call this again."""
-        with self._writing:
+        and files are to be indexed again first; then walk, plan and commit, and call this again.
+        Raises as `commit`."""
+        with self._write():
             building = self._generations.building
             if building is None:
                 return True
-            self.recover()
             self._committer.drain()
             if self._compare(building, repair=True).lost_files:
                 return False
@@ -207,15 +204,32 @@ class Store:
             self._steps("live")
             return True
 
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """One writer at a time, on an index that equals the catalog."""
+        with self._writing:
+            self._settle()
+            try:
+                yield
+            except StoreError:
+                self._is_settled = False  # whatever happened, compare before the next commit
+                raise
+
     # --- start, check, stop
 
     def recover(self) -> list[str]:
         """Make the vector index equal to the catalog. Nothing to do and no index opened after a clean stop.
 
         Idempotent; every writing call makes sure of it. Returns what a person should know. A damaged index is
-        set aside once and rebuilt. Raises StoreError when it cannot be reached or rebuilt, InterruptedCommitError
-        when asked to stop (`pace.stop`).
+        set aside once and rebuilt. Asked to stop (`pace.stop`), it ends early and `index_is_ready` stays False.
+        Raises StoreError when the index cannot be reached or rebuilt.
         """
+        try:
+            return self._settle()
+        except InterruptedCommitError:
+            return []
+
+    def _settle(self) -> list[str]:
         with self._writing:
             if self._is_settled:
                 return []
@@ -235,9 +249,8 @@ class Store:
             return found
 
     def verify(self, *, repair: bool = False) -> dict[int, Comparison]:
-        """Compare each generation with its collection, by id; with `repair`, make them equal."""
-        with self._writing:
-            self.recover()
+        """Compare each generation with its collection, by id; with `repair`, make them equal. Raises as `commit`."""
+        with self._write():
             self._committer.drain()
             return {
                 generation.id: self._compare(generation, repair=repair)

@@ -293,12 +293,14 @@ def test_collections_of_others_are_left_alone_on_a_shared_server(house: House) -
 def test_a_comparison_ends_when_asked_to_stop_and_begins_again_later(house: House) -> None:
     _, texts = prepared(house)
     house.index.collections.clear()
-    asked = iter([True])
+    asked = iter([True] * 3)
     house.pace = Pace(batch_tokens=64, stop=lambda: next(asked, False))
     store = house.open()
-    with pytest.raises(InterruptedCommitError):
-        store.recover()
+    assert store.recover() == []
     assert not store.index_is_ready
+    assert not store.drain()
+    with pytest.raises(InterruptedCommitError):
+        store.commit([forget()], None)
     store.close()
     store = house.open()
     assert len(store.recover()) == 1
