@@ -13,10 +13,14 @@ from tree_sitter import Node, Parser, Tree
 
 from ragd.chunkers.parsers.languages import SEQUENCES, Grammar, language_of
 
-MAX_STEPS_A_BYTE = 1.0
-"""tree-sitter reports its progress about once in 100 steps; real files need 0.003 to 0.04 reports a byte. A file
-that needs more than this is parsed no further: it is cut by its layout, in the same way on every machine."""
-
+MAX_REPORTS_A_BYTE, MIN_REPORTS = 0.2, 2000
+"""tree-sitter reports its progress about once in 100 steps; real files need 0.003 to 0.04 reports a byte. Recovery
+from errors can take hundreds of times that: then the file is cut by its layout, in the same way on every machine."""
+MAX_UNCLOSED = 50
+"""From each `/*` without an end the lexer reads to the end of the file and back, which no step counter sees; chains
+of `<` without an end do the same to the stack of the Java parser. More of them than this, and no tree is made."""
+_OPENERS = ((b"/*", b"*/"), (b'r#"', b'"#'), (b'R"(', b")"))
+_STATEMENT_END = re.compile(rb"[;{}()]")
 _SLICE_BYTES = 1 << 16
 _MAX_NAME_CHARS = 120
 _MAX_SIGNATURE_CHARS = 120
@@ -34,8 +38,10 @@ _GO_SPECS = {
 
 
 def parse_tree(source: bytes, grammar: Grammar) -> Tree | None:
-    """The syntax tree of UTF-8 `source`, or None when the parser gives up on it."""
-    budget = 10_000 + int(len(source) * MAX_STEPS_A_BYTE)
+    """The syntax tree of UTF-8 `source`, or None when that would take far more time than its length."""
+    if _has_unclosed(source, grammar):
+        return None
+    budget = MIN_REPORTS + int(len(source) * MAX_REPORTS_A_BYTE)
     reports = 0
 
     def progress(_offset: int, _has_error: bool) -> bool:
@@ -48,6 +54,16 @@ def parse_tree(source: bytes, grammar: Grammar) -> Tree | None:
         return parser.parse(lambda offset, _point: source[offset : offset + _SLICE_BYTES], progress_callback=progress)
     except ValueError:  # how the binding says that `progress` stopped it
         return None
+
+
+def _has_unclosed(source: bytes, grammar: Grammar) -> bool:
+    if grammar.language == "python":
+        return False
+    if any(source.count(opener, max(0, source.rfind(closer))) > MAX_UNCLOSED for opener, closer in _OPENERS):
+        return True
+    if grammar.language != "java" or source.count(b"<") <= MAX_UNCLOSED:
+        return False
+    return any(part.count(b"<") - part.count(b">") > MAX_UNCLOSED for part in _STATEMENT_END.split(source))
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,7 +281,7 @@ def _may_lead(small: _Item, after: _Item, text: str, limits: Limits) -> bool:
     if small.chain != after.chain[: len(small.chain)] or not _fits(small, after, limits):
         return False
     gap = text[small.atoms[-1].end : after.atoms[0].start]
-    return not small.is_comment or len(_LINE_END.findall(gap)) > 1
+    return not small.is_comment or after.atoms[0].symbol is None or len(_LINE_END.findall(gap)) > 1
 
 
 def _fits(one: _Item, other: _Item, limits: Limits) -> bool:
