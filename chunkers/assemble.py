@@ -25,6 +25,8 @@ VERSION = 1
 
 _KINDS = {"paragraph": "prose", "list_item": "list", "table_header": "table", "table_row": "table"}
 """Kinds of chunks that are not called like their atoms."""
+_LONGER_FIRST = 1.5
+"""One sentence may be this much longer than the overlap that was asked for."""
 
 
 @dataclass(slots=True)
@@ -149,7 +151,7 @@ class _Drafter:
         for atom, size in zip(reversed(before.atoms), reversed(before.weights), strict=True):
             if not atom.overlap or atom.section != first.section or self._text[atom.end : following].strip():
                 break
-            if weight + size > (allowed if taken else 2 * allowed):
+            if weight + size > (allowed if taken else _LONGER_FIRST * allowed):
                 break
             taken.insert(0, atom)
             weight += size

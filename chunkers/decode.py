@@ -136,13 +136,13 @@ def _wide_encoding(sample: bytes) -> str | None:
 
 
 def _mostly_utf8(data: bytes) -> bool:
-    """Whether multi-byte characters that are valid UTF-8 outnumber the bytes that are not."""
+    """Whether enough multi-byte characters are valid UTF-8 to call the other bytes damage."""
     text = data.decode("utf-8", "surrogateescape")
     if text.isascii():
         return True
     invalid = _lone_surrogates(text)
     valid = len(text) - invalid - len(text.encode("ascii", "ignore"))
-    return invalid == 0 or valid > invalid
+    return 2 * valid > invalid  # other encodings hit upon a valid sequence far more seldom
 
 
 def _guess(data: bytes) -> str:

@@ -91,7 +91,7 @@ def check_laws(
         if chunk.overlap:
             assert chunk.overlap_spans
             assert chunk.overlap_spans[-1][1] <= chunk.spans[0][0]
-            assert counter.count(chunk.overlap) <= 2 * max(1, limits.overlap_tokens)
+            assert counter.count(chunk.overlap) <= 1.5 * limits.overlap_tokens + 1
         assert all(not 0xD800 <= ord(char) < 0xE000 and char != "\x00" for char in chunk.embedded_text)
     for dropped in result.dropped:
         low, high = (byte_to_char[offset] for offset in dropped.span)

@@ -2,27 +2,74 @@
 
 from __future__ import annotations
 
-import random
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragd.chunkers.tokens import ModelTokenCounter, PlainCounter
+from ragd.chunkers.tokens import ModelTokenCounter
 
 _SNIPPETS = [
-    "# Title", "## Section two", "### Deep *one*", "#### h4", "Setext\n===", "Under\n---", "---", "***",
-    "```py\nx = 1\n\ny = 2\n```", "~~~\n# no heading\n~~~", "````\n```\n````", "```\nnever closed",
-    "- item\n- item two\n  - nested\n\n    para", "1. one\n2. two", "> quote\n>\n> ## not a section\n> - li", "> lazy\nline",
-    "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |", "| h1 | h2 |\n| h3 | h4 |\n|:--|--:|\n| 1 | 2 |",
-    "[ref]: http://example.org 'title'", "[^1]: note\n    more", "<div>\n<p>html</p>\n</div>", "<!-- comment", "<details>",
-    "    indented code", "\tcode\t", "lead-in:", "The end mark is <|endoftext|> and [SEP] [CLS] [PAD] <s> </s>.",
-    "e\u0301e\u0301e\u0301", "👩🏽‍🔬🧪👨‍👩‍👧‍👦", "שלום עולם. مرحبا بالعالم.", "温度過高。温度過高！もう一度？", "a\u200bb\u00a0c\u2028d\x85e",
-    "a" * 300, "word " * 120, "Dr. Smith said: no. Yes! Really? (Ok.)", "!?" * 60, "\x00\x00", "\ufeff", "a\rb\r\nc\n\rd",
-    "\ud7ff\ue000", "x" + "\u0301" * 200, ".", "\f", "\x0b", "|" * 50, ">" * 40 + " deep", "- " * 30 + "deep", "* * *",
-    "***bold** text", "Chapter 1", "CHAPTER II. The Storm", "—", "…", "1.", "-", ">", "#", "##",
-]  # fmt: skip
+    "# Title",
+    "## Section two",
+    "### Deep *one*",
+    "#### h4",
+    "Setext\n===",
+    "Under\n---",
+    "---",
+    "***",
+    "```py\nx = 1\n\ny = 2\n```",
+    "~~~\n# no heading\n~~~",
+    "````\n```\n````",
+    "```\nnever closed",
+    "- item\n- item two\n  - nested\n\n    para",
+    "1. one\n2. two",
+    "> quote\n>\n> ## not a section\n> - li",
+    "> lazy\nline",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |",
+    "| h1 | h2 |\n| h3 | h4 |\n|:--|--:|\n| 1 | 2 |",
+    "[ref]: http://example.org 'title'",
+    "[^1]: note\n    more",
+    "<div>\n<p>html</p>\n</div>",
+    "<!-- comment",
+    "<details>",
+    "    indented code",
+    "\tcode\t",
+    "lead-in:",
+    "The end mark is <|endoftext|> and [SEP] [CLS] [PAD] <s> </s>.",
+    "e\u0301e\u0301e\u0301",
+    "👩🏽‍🔬🧪👨‍👩‍👧‍👦",
+    "שלום עולם. مرحبا بالعالم.",
+    "温度過高。温度過高！もう一度？",
+    "a\u200bb\u00a0c\u2028d\x85e",
+    "a" * 300,
+    "word " * 120,
+    "Dr. Smith said: no. Yes! Really? (Ok.)",
+    "!?" * 60,
+    "\x00\x00",
+    "\ufeff",
+    "a\rb\r\nc\n\rd",
+    "\ud7ff\ue000",
+    "x" + "\u0301" * 200,
+    ".",
+    "\f",
+    "\x0b",
+    "|" * 50,
+    ">" * 40 + " deep",
+    "- " * 30 + "deep",
+    "* * *",
+    "***bold** text",
+    "Chapter 1",
+    "CHAPTER II. The Storm",
+    "—",
+    "…",
+    "1.",
+    "-",
+    ">",
+    "#",
+    "##",
+]
 _GAPS = ["\n", "\n\n", "\r\n", "\r\n\r\n", "\r", "\r\r", "\n\n\n\n", " ", "", "\n \t\n", "\n> ", "\n  "]
 
 _TEXTS = st.lists(
