@@ -47,7 +47,7 @@ PARSER_VERSIONS: dict[str, int] = {
 }
 
 STRATEGY_VERSIONS: dict[str, int] = {
-    "paragraph": 1,
+    "paragraph": 2,
     "structure": 1,
     "blocks": 1,
     "code": 1,
