@@ -217,8 +217,14 @@ class Engine:
             self.store.snapshot,
             lambda: self.store.index,
             self.store.cache,
-            index_failed=lambda error: log.error("the vector index could not answer a query: %s", error),
+            index_failed=self._index_failed,
         )
+
+    def _index_failed(self, error: StoreError) -> None:
+        """Words alone had to answer. The worker sees to the index, now."""
+        log.error("the vector index could not answer a query: %s", error)
+        self.store.suspect()
+        self.walk_all()
 
     # --- Backend ---
 

@@ -248,6 +248,11 @@ class Store:
             self._problems += found
             return found
 
+    def suspect(self) -> None:
+        """The vector index could not answer: compare it with the catalog before the next commit (and set it aside
+        when it turns out to be damaged)."""
+        self._is_settled = False
+
     def verify(self, *, repair: bool = False) -> dict[int, Comparison]:
         """Compare each generation with its collection, by id; with `repair`, make them equal. Raises as `commit`."""
         with self._write():

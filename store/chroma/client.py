@@ -26,6 +26,8 @@ BATCH_ROWS = 100
 BUSY_BATCH_ROWS = 20
 """Rows a call while questions are waiting or came within the last `BUSY_S` seconds."""
 BUSY_S = 3.0
+CLOSE_WAIT_S = 6.0
+"""A service manager gives the whole daemon about ten seconds."""
 PAGE_ROWS = 5000
 VECTOR_PAGE_ROWS = 500
 KEPT_ASIDE = 2
@@ -133,7 +135,7 @@ class ChromaIndex:
     def count(self, collection: str) -> int:
         return self._question(Request(0, "count", collection)).count
 
-    def close(self, wait_s: float = 30.0) -> None:
+    def close(self, wait_s: float = CLOSE_WAIT_S) -> None:
         """Idempotent. A child that is still writing after `wait_s` seconds is left to finish and end by
         itself."""
         with self._turns.bulk():

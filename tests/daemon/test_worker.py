@@ -11,6 +11,8 @@ from engine_kit import FussyEmbedder, Household
 
 from ragd.daemon.backend import OWNER
 from ragd.daemon.ticket import Ticket
+from ragd.store.errors import StoreError
+from ragd.store.memory_index import MemoryIndex
 
 
 @pytest.fixture
@@ -381,6 +383,26 @@ def test_a_root_that_is_no_longer_configured_is_forgotten(home: Household, tmp_p
     assert home.rels("zqb") == {"b.md"}
     assert home.running.store.catalog.roots(home.running.store.live.id) == ["other"]
     home.config = config  # type: ignore[method-assign]
+
+
+def test_an_index_that_cannot_answer_is_looked_after(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.write("a.md", "alpha zqa\n")
+    home.walk()
+    live = home.running.store.live.collection
+
+    def fail(*_: object) -> list[tuple[str, float]]:
+        raise StoreError("the child is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryIndex, "query", fail)
+        home.collections[live].rows.clear()
+        answer = home.running.search(OWNER, {"query": "alpha zqa", "mode": "hybrid"})
+    assert answer["mode_used"] == "lexical"
+    assert "the child is gone" in answer["notice"]
+    assert [hit["rel"] for hit in answer["hits"]] == ["a.md"]
+    home.settle()
+    home.assert_true()
+    assert home.running.search(OWNER, {"query": "alpha", "mode": "dense"})["hits"]
 
 
 def test_who_waits_is_told_when_the_daemon_stops(home: Household) -> None:
