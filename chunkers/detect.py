@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import re
 
-from ragd.chunkers.parsers.extensions import INTERPRETERS, language_by_name
+from ragd.chunkers.parsers.extensions import (
+    GRAMMAR_LANGUAGES,
+    INTERPRETERS,
+    LAYOUT_LANGUAGES,
+    language_by_name,
+)
 
 VERSION = 1
 
@@ -65,7 +70,7 @@ _HTML_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re
 _HEAD_CHARS = 4096
 
 CODE = "code"
-_PROSE_TYPES = frozenset(["text", "rst", "asciidoc", "org", "markdown", "html", "csv", "tsv"])
+_CODE_TYPES = frozenset([CODE, *GRAMMAR_LANGUAGES, *LAYOUT_LANGUAGES])
 _MINIFIED_MEAN_LINE_CHARS = 500
 _MINIFIED_LEAST_CHARS = 2000
 
@@ -98,7 +103,7 @@ def binary_format(data: bytes) -> str | None:
 
 def generated_reason(type_name: str, text: str) -> str | None:
     """Why a text is not worth an index: code whose lines no person wrote. None for all others."""
-    if type_name in _PROSE_TYPES or len(text) < _MINIFIED_LEAST_CHARS:
+    if type_name not in _CODE_TYPES or len(text) < _MINIFIED_LEAST_CHARS:
         return None
     lines = text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in "\r\n")
     mean = len(text) / lines
