@@ -30,6 +30,7 @@ _Item = TypeVar("_Item")
 _BUSY_TIMEOUT_MS = 5_000
 _JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 _IDLE_READERS = 8
+_READER_CACHE_KIB = 8 * 1024
 _WRITER_CACHE_KIB = 32 * 1024
 """Ids and hashes go to random places of their indexes: at 100,000 chunks those have some 15 MB of pages."""
 _VARIABLES = 500
@@ -187,6 +188,7 @@ class Database:
             if link is None:
                 link = self._connect()
                 link.pragma("query_only", 1)
+                link.pragma("cache_size", -_READER_CACHE_KIB)
             try:
                 link.execute("BEGIN")
                 link.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # BEGIN alone pins nothing
