@@ -14,12 +14,13 @@ from ragd.chunkers.document import Block, Document
 from ragd.chunkers.parsers.csv_records import Record, cells_of, records_of
 
 DELIMITERS = ",;\t|"
-WIDE_ROW_CHARS = 300
+WIDE_ROW_CHARS = 150
 """A record longer than this gets a child block for each cell, so that it can be cut between them."""
 
 _SAMPLE_CHARS = 200_000
 _SAMPLE_RECORDS = 200
 _MAX_PREAMBLE = 20
+_SURE_SHARE = 0.9
 _VALUE = re.compile(
     r"""[-+(]?[$€£¥]?\s?[\d.,'\u00a0\u202f ]*\d\s?[%)]?      # a number, a price, a share
     |\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ][\d:.+Zz-]*)?     # a date, perhaps with a time
@@ -69,6 +70,8 @@ def delimiter_of(text: str, *, preferred: str) -> str:
             continue
         columns = max(wide, key=lambda width: (wide[width], width))
         agreement = wide[columns] / sum(counts.values())
+        if delimiter == preferred == "\t" and agreement >= _SURE_SHARE:
+            return delimiter  # the name of the file says so
         score = (round(agreement, 1), columns, delimiter == preferred)
         if score > best_score:
             best, best_score = delimiter, score

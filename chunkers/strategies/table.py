@@ -33,7 +33,8 @@ def outline(document: Document, counter: TokenCounter, limits: Limits) -> Outlin
     run: list[Atom] = []
     for row, tokens in zip(rows, weigher.weigh_texts([row.text for row in rows]), strict=True):
         alone = tokens >= WHOLE_ROW_TOKENS or _spans_lines(row, document.text)
-        atoms = _cell_atoms(row, weigher) if tokens > limits.ceiling_tokens else [_row_atom(row)]
+        is_over = tokens > limits.ceiling_tokens and bool(row.children)
+        atoms = _cell_atoms(row, weigher) if is_over else [_row_atom(row)]
         if alone:
             _close(run, regions)
             run = []
@@ -84,4 +85,4 @@ def _cell_atoms(row: Block, weigher: Weigher) -> list[Atom]:
             atom.rendered = cell.text if following is None else f"{cell.text}; "
             atom.context, atom.context_from = lead, lead_from
         atoms.append(atom)
-    return atoms or [_row_atom(row)]
+    return atoms
