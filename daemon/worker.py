@@ -37,7 +37,8 @@ _WAIT_FOR_QUERIES_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick did: walked, committed, interrupted, waiting, drained, live, failed or idle.
+    """What one tick did: walked, committed, interrupted, waiting, drained, live, pruned, failed or
+    idle.
 
     `wait_s` is how long there is nothing to do unless the inbox says otherwise; None: until it does.
     """
@@ -199,6 +200,8 @@ class Worker:
             return Tick("committed")
         if self._store.building is not None and self._may_finish():
             return self._finish_building()
+        if self._store.prune_cache():
+            return Tick("pruned")
         return Tick("idle", None)
 
     def _is_wanted(self) -> bool:

@@ -20,6 +20,7 @@ from ragd.store.commit import Committer
 from ragd.store.epochs import Epochs
 from ragd.store.errors import DamagedError, InterruptedCommitError, StoreError
 from ragd.store.filling import Pace
+from ragd.store.prune import prune
 from ragd.store.recovery import Comparison, RepairableIndex
 from ragd.store.snapshot import Snapshot
 from ragd.store.sqlite import private_folder
@@ -37,6 +38,11 @@ from ragd.store.vector_cache import VectorCache
 CATALOG_FILE = "catalog.sqlite3"
 CACHE_FILE = "vectors.sqlite3"
 _CLEAN_STOP = "clean_stop"
+_PRUNED_AT = "cache_pruned_at_s"
+_PRUNE_EVERY_S = 86_400
+_UNUSED_FOR_S = 30 * 86_400
+_UNUSED_SHARE = 0.5
+"""Vectors of texts that are gone stay so long, up to so much of the cache: texts come back."""
 
 
 def _no_step(_: str) -> None:
@@ -247,6 +253,18 @@ class Store:
             self._is_settled = True
             self._problems += found
             return found
+
+    def prune_cache(self) -> int:
+        """Once a day: remove vectors that no chunk has needed for long. How many went; 0 on other calls."""
+        now_s = self._clock_ns() // 1_000_000_000
+        last = self.catalog.meta(_PRUNED_AT)
+        if last is not None and now_s - int(last) < _PRUNE_EVERY_S:
+            return 0
+        with self._writing:
+            self.catalog.set_meta(_PRUNED_AT, str(now_s), durable=False)
+            if last is None:
+                return 0
+            return prune(self.cache, self._database, now_s=now_s, max_age_s=_UNUSED_FOR_S, max_share=_UNUSED_SHARE)
 
     def suspect(self) -> None:
         """The vector index could not answer: compare it with the catalog before the next commit (and set it aside

@@ -13,6 +13,7 @@ from ragd.daemon.backend import OWNER
 from ragd.daemon.ticket import Ticket
 from ragd.store.errors import StoreError
 from ragd.store.memory_index import MemoryIndex
+from ragd.store.rows import text_hash
 
 
 @pytest.fixture
@@ -403,6 +404,23 @@ def test_an_index_that_cannot_answer_is_looked_after(home: Household, monkeypatc
     home.settle()
     home.assert_true()
     assert home.running.search(OWNER, {"query": "alpha", "mode": "dense"})["hits"]
+
+
+def test_vectors_of_texts_long_gone_leave_the_cache(home: Household) -> None:
+    home.write("a.md", "alpha zqa\n")
+    home.write("b.md", "beta zqb\n")
+    home.walk()
+    vectors = home.running.store.cache.of(home.embedder.identity.fingerprint, home.embedder.identity.dimension)
+    old = text_hash("b\nbeta zqb")
+    (home.notes / "b.md").unlink()
+    home.walk()
+    home.clock.now += 2 * 86_400
+    assert "pruned" not in home.walk(), "texts come back: what is gone stays for a while"
+    assert vectors.missing([old]) == set()
+    home.clock.now += 31 * 86_400
+    assert "pruned" in home.walk()
+    assert vectors.missing([old]) == {old}
+    assert vectors.missing([text_hash("a\nalpha zqa")]) == set()
 
 
 def test_who_waits_is_told_when_the_daemon_stops(home: Household) -> None:
