@@ -38,7 +38,7 @@ class TypeEntry:
 
 
 PARSER_VERSIONS: dict[str, int] = {
-    "plain": 1,
+    "plain": 2,
     "markdown": 1,
     "html": 1,
     "code": 1,

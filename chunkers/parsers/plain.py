@@ -18,19 +18,20 @@ _CHAPTER = re.compile(
 )
 _MOST_HEADING_CHARS = 80
 _LEAST_BLANK_LINES = 2
+_NO_TITLE = re.compile(r":|[.,;!?\"'”’)…—–-]\Z")
+"""Speech and broken sentences have such signs."""
 
 
 def parse(text: str, *, name: str) -> Document:
-    """Text to paragraphs and headings. A heading is one short line after two blank lines (or at the very start of
-    the text) that names a chapter, or that is written in title case or capitals."""
+    """Text to paragraphs and headings. A heading is one short line that names a chapter, after a blank line; or one in
+    title case or capitals after two of them: not at the start of the text, where the next edit would undo it."""
     del name  # the stem stands in as title elsewhere
     document = Document(text=text, type="text")
     end_before = 0
     for start, end in _paragraphs(text):
-        blank_lines = _line_ends(text[end_before:start])
+        blank_lines = _line_ends(text[end_before:start]) if end_before else 1
         line = text[start:end].strip()
-        apart = blank_lines >= _LEAST_BLANK_LINES or end_before == 0
-        if apart and _is_heading(line) and _something_follows(text, end):
+        if _is_heading(line, blank_lines) and _something_follows(text, end):
             document.blocks.append(Block("heading", start, end, level=1, text=" ".join(line.split())))
         else:
             document.blocks.append(Block("paragraph", start, end))
@@ -53,14 +54,14 @@ def _something_follows(text: str, end: int) -> bool:
     return bool(text[end : end + 400].strip())
 
 
-def _is_heading(line: str) -> bool:
+def _is_heading(line: str, blank_lines: int) -> bool:
     if not line or len(line) > _MOST_HEADING_CHARS or "\n" in line or "\r" in line:
         return False
-    if _CHAPTER.fullmatch(line) and line[-1] not in ".,;!?":
+    if blank_lines >= 1 and _CHAPTER.fullmatch(line) and line[-1] not in ".,;!?":
         return True
     words = line.split()
     letters = [word for word in words if word[:1].isalpha()]
-    if not letters or len(words) > 10 or line[-1] in ".,;:!?\"'”’)…-":
+    if blank_lines < _LEAST_BLANK_LINES or not letters or len(words) > 10 or _NO_TITLE.search(line):
         return False
     long_words = [word for word in letters if len(word) > 3] or letters
     return all(word[0].isupper() for word in long_words)

@@ -83,8 +83,10 @@ def test_sentences_are_not_cut_where_a_paragraph_fits(tools: SimpleNamespace) ->
 
 
 def test_a_heading_needs_distance_and_something_below() -> None:
-    kinds = [block.kind for block in parse("Title Case Start\n\nwords.\n\nNot A Heading\n\nwords", name="a").blocks]
-    assert kinds == ["heading", "paragraph", "paragraph", "paragraph"]
+    text = "Not At Start\n\nwords.\n\nNot A Heading\n\nwords\n\n\nA Heading Here\n\nwords\n\nChapter 2\n\nwords"
+    headings = [block.text for block in parse(text, name="a").blocks if block.kind == "heading"]
+    assert headings == ["A Heading Here", "Chapter 2"]
+    assert [block.kind for block in parse("words.\n\n\n\nAUDIENCE: Booo —\n\nx", name="a").blocks] == ["paragraph"] * 3
     assert [block.kind for block in parse("words.\n\n\n\nThe Last Line", name="a").blocks] == ["paragraph"] * 2
 
 
