@@ -173,9 +173,14 @@ class Engine:
             lock.release()
             raise
 
+    def serve(self) -> None:
+        """Before the first request can come from another thread: from now on only the worker's thread works, and a
+        request that comes before `start` waits for it."""
+        self._status.is_served = True
+
     def start(self) -> None:
         """Work on a thread of its own from now on, and load the model."""
-        self._status.is_served = True
+        self.serve()
         self.model.start()
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._thread = threading.Thread(target=self.worker.run, name="worker", daemon=True)
@@ -234,10 +239,10 @@ class Engine:
     def search(self, client: Client, params: Mapping[str, Any]) -> Answer:
         defaults = {"k": self.config.search.k, "mode": self.config.search.mode}
         request = parse_search({**defaults, **params}, datetime.now().astimezone())
-        if self._thread is None and request.mode != "lexical":
+        if not self._status.is_served and request.mode != "lexical":
             self.model.wait()
         with _as_user_errors(), self.model.question():
-            if self._thread is None:
+            if not self._status.is_served:
                 self.store.recover()
             return self._searcher.search(
                 request, client, self.roots.views(), self.model.as_it_stands(), pending=self.worker.pending
@@ -292,7 +297,7 @@ class Engine:
     def _complete(self, ticket: Ticket, progress: Progress | None) -> None:
         """Wait until the worker's thread has done it, or do it here."""
         while not ticket.finished:
-            if self._thread is None:
+            if not self._status.is_served:
                 with self._working:
                     tick = self.worker.tick()
                 if tick.did == "failed" and self.worker.error is not None:
@@ -306,7 +311,7 @@ class Engine:
             if progress is not None:
                 progress(ticket.progress())
         ticket.wait()
-        if self._thread is None:
+        if not self._status.is_served:
             while self.worker.tick().did not in ("idle", "failed", "waiting"):
                 pass
 

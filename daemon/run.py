@@ -59,6 +59,7 @@ def run_daemon(config: Config, *, report: Report = lambda _: None) -> int:
         served = [(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens))]
         server = ApiServer(served, socket_path=config.socket_path)
         closing.callback(server.stop)
+        engine.serve()
         server.start()
         watching = Watching(engine.roots, config.watch, engine.inbox.post)
         engine.watch_state = watching.state
