@@ -4,14 +4,17 @@ What must stay true: the result depends on ranks alone, never on the scale of a 
 lies in 0..1, falls with the rank, and is 1.0 for what every list puts first. Equal inputs give equal outputs:
 ties are broken by the better rank in the earlier list, then by id.
 
-The method is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), whose constant is 60.
+The method is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). Its constant of 60 was found on
+lists a thousand long; ours are about 50, and with 60 whatever stands in both of them comes before the best of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-K0 = 60
+K0 = 5
+"""Measured with all-MiniLM-L6-v2, recall at five hits: 92.4 instead of 84.5 with 60 on a public evaluation of chunking
+(three corpora), and one more of 26 passages of a documentation tree. 1 to 10 are alike on the second."""
 
 
 def fuse(

@@ -16,7 +16,7 @@ LISTS = st.dictionaries(
 
 
 def test_the_score_is_the_formula_of_the_paper() -> None:
-    fused = dict(fuse({"dense": ["a", "b"], "lexical": ["b", "c"]}))
+    fused = dict(fuse({"dense": ["a", "b"], "lexical": ["b", "c"]}, k0=60))
     best = 2 / 61
     assert fused["b"] == pytest.approx((1 / 62 + 1 / 61) / best)
     assert fused["a"] == pytest.approx((1 / 61) / best)
@@ -25,6 +25,13 @@ def test_the_score_is_the_formula_of_the_paper() -> None:
 
 def test_what_every_list_puts_first_has_score_1() -> None:
     assert fuse({"dense": ["a", "b"], "lexical": ["a", "c"]})[0] == ("a", 1.0)
+
+
+def test_the_best_of_one_list_is_not_lost_behind_the_middle_of_both() -> None:
+    """Most chunks with a few common words of the question stand somewhere in both lists."""
+    middle = [f"m{number}" for number in range(48)]
+    lists = {"dense": ["meant", "other", *middle], "lexical": ["named", "another", *reversed(middle)]}
+    assert {key for key, _ in fuse(lists)[:2]} == {"meant", "named"}
 
 
 def test_weights_move_a_list() -> None:
