@@ -87,7 +87,7 @@ _FREELY = settings(max_examples=120, deadline=None, suppress_health_check=list(H
 @given(
     data=_BYTES,
     name=_NAMES,
-    limit=st.integers(10, 300),
+    limit=st.integers(7, 300),
     target=st.integers(1, 600),
     most=st.integers(1, 900),
     overlap=st.floats(0, 0.99),
@@ -119,7 +119,7 @@ def test_laws_hold_for_hostile_texts(
 
 @pytest.mark.timeout(300)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=_BYTES, name=_NAMES, limit=st.integers(12, 256))
+@given(data=_BYTES, name=_NAMES, limit=st.integers(9, 256))
 def test_laws_hold_with_the_models_tokenizer(
     tools: SimpleNamespace, model_counter: ModelTokenCounter, data: bytes, name: str, limit: int
 ) -> None:

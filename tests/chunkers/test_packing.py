@@ -119,7 +119,7 @@ def test_limits_take_instruction_and_special_tokens_off() -> None:
     assert (limits.ceiling_tokens, limits.target_tokens, limits.prefix_tokens) == (250, 200, 62)
     assert limits_of(CutSettings(target_tokens=90, max_tokens=100), counter, ModelBudget(8192)).ceiling_tokens == 100
     with pytest.raises(ValueError, match="no room"):
-        limits_of(CutSettings(), counter, ModelBudget(12, "a b c d"))
+        limits_of(CutSettings(), counter, ModelBudget(10, "a b c d"))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_fault_a3_every_accepted_overlap_ends(tools: SimpleNamespace, text: str,
     assert result.chunks[-1].spans[-1][1] == len(text.rstrip())
 
 
-@pytest.mark.parametrize("limit", [10, 13, 15])
+@pytest.mark.parametrize("limit", [7, 10, 13])
 def test_fault_a5_no_character_is_cut_in_the_middle(
     tools: SimpleNamespace, model_counter: ModelTokenCounter, limit: int
 ) -> None:
