@@ -42,9 +42,7 @@ def main() -> None:
 
 def _sync(place: Path, state: Path) -> tuple[float, list[str], int]:
     """Seconds of a sync with the model in memory, and the strings it embedded."""
-    config = parse_config(
-        f'[store]\npath = "{state}"\n[[root]]\npath = "{place / "files"}"\ngitignore = false\n', None
-    )
+    config = parse_config(f'[store]\npath = "{state}"\n[[root]]\npath = "{place / "files"}"\ngitignore = false\n', None)
     engine = Engine.open(config)
     engine.model.wait()
     engine.start()

@@ -44,7 +44,8 @@ def main() -> None:
         _make_files(place / "files", asked.files, asked.folders)
         config = place / "config.toml"
         config.write_text(
-            f'[store]\npath = "{place / "state"}"\n[embedding]\nmodel = "hash:16"\n[[root]]\npath = "{place / "files"}"\n'
+            f'[store]\npath = "{place / "state"}"\n[embedding]\nmodel = "hash:16"\n'
+            f'[[root]]\npath = "{place / "files"}"\n'
         )
         sync = [sys.executable, "-m", "ragd.daemon.cli.main", "--config", str(config), "--json", "sync"]
         first = json.loads(_run(sync)[1])

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import islice
 from pathlib import Path
 
 import httpx
@@ -60,7 +61,8 @@ def main() -> None:
 
 
 def _words() -> list[str]:
-    text = " ".join(path.read_text(errors="replace") for _, path in zip(range(40), text_files((".md", ".rst")), strict=False))
+    documents = islice(text_files((".md", ".rst")), 40)
+    text = " ".join(path.read_text(errors="replace") for path in documents)
     return [word for word in text.split() if word.isalpha()]
 
 
@@ -101,9 +103,7 @@ def _client(socket: Path) -> httpx.Client:
         if time.monotonic() > deadline:
             raise SystemExit("the daemon did not start")
         time.sleep(0.05)
-    return httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=60
-    )
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=60)
 
 
 def _wait_idle(client: httpx.Client) -> None:

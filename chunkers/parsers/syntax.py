@@ -165,8 +165,7 @@ class Syntax:
         receiver = core.child_by_field_name("receiver")
         if receiver is None or not receiver.named_child_count:
             return None
-        parameter = receiver.named_child(0)
-        name = self._plain(parameter.child_by_field_name("type")) if parameter is not None else None
+        name = self._plain(receiver.named_children[0].child_by_field_name("type"))
         return name.lstrip("*").split("[")[0].strip() if name else None
 
     def signature_of(self, core: Node) -> str:

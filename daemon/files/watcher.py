@@ -76,9 +76,10 @@ def open_group() -> Group:
         group = InotifyGroup()
         group.start()
         return group
-    from ragd.daemon.files.observer import ObserverGroup
+    else:  # a type checker follows the branch of its own platform alone
+        from ragd.daemon.files.observer import ObserverGroup
 
-    return ObserverGroup()
+        return ObserverGroup()
 
 
 class Watcher:
@@ -148,12 +149,14 @@ class Watcher:
                 self._failure = self._group.failure or "watching ended"
                 self.stop()
             if self._group is None:
-                self._open()
-                if self._group is not None:
-                    for tree in self._trees.values():
-                        tree.lose_events("watching began again")
-                return self._group is not None
+                return self._open_again()
             return all([tree.check_root() for tree in self._trees.values()])
+
+    def _open_again(self) -> bool:
+        self._open()
+        for tree in self._trees.values():
+            tree.lose_events("watching began again")
+        return bool(self._trees) or not self._failure
 
     def compare(self, root: str, folders: list[bytes]) -> int:
         """Check the watch set against the folders that a whole walk of a root listed (`Walk.folders`): what

@@ -140,8 +140,8 @@ def _load(files: ModelFiles, device: str, threads: int | None) -> SentenceTransf
     except ImportError as error:
         raise ModelError(f"sentence-transformers cannot be imported: {error}") from error
 
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # their code has no types
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # as above
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
     try:

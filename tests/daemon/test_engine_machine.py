@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from engine_kit import Household
@@ -91,10 +92,8 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(steps=st.integers(0, 12))
     def kill(self, steps: int) -> None:
         self.steps_left = steps
-        try:
+        with suppress(Killed):
             self.home.walk()
-        except Killed:
-            pass
         self._restart()
 
     @rule()

@@ -25,8 +25,10 @@ def test_fault_f12_a_child_that_is_still_loading_ends_with_its_daemon(tmp_path: 
     ours, theirs = socket.socketpair()
     with theirs:
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ragd.store.chroma.child", str(tmp_path / "chroma")]
-            + [f"--socket={theirs.fileno()}", f"--parent={os.getpid()}"],
+            [
+                *(sys.executable, "-P", "-m", "ragd.store.chroma.child", str(tmp_path / "chroma")),
+                *(f"--socket={theirs.fileno()}", f"--parent={os.getpid()}"),
+            ],
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
             cwd="/",
