@@ -33,6 +33,8 @@ _CLAUSE_LEVELS = 3
 """What makes a cut inside an expression or before a clause dearer than one between statements."""
 _AFTER_COMMENT_LEVELS = 4
 _DEFINITIONS = ("function", "class", "variable")
+_WHOLE = ("statement", "declaration", "definition", "_item")
+"""How the types of nodes end that are whole even where what is around them is broken."""
 _EMPTY_COMMENT = re.compile(r"[ \t]*(?:\*|#+|//+!?|--|;+)?[ \t]*")
 _NEWLINE = re.compile(r"\r\n?")
 
@@ -50,6 +52,8 @@ class _Piece:
     node: Node | None = None
     core: Node | None = None
     children: list[Block] = field(default_factory=list)
+    rest: list[_Piece] = field(default_factory=list)
+    """What broken syntax tore off its body."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,7 @@ class _Task:
     scopes: int
     level: int
     in_function: bool
+    rest: list[_Piece] = field(default_factory=list)
 
 
 def parse(text: str, *, name: str) -> Document:
@@ -74,7 +79,7 @@ def parse(text: str, *, name: str) -> Document:
     tree = parse_tree(source, grammar)
     if tree is None or tree.root_node.has_error:
         document.metadata["syntax_errors"] = True
-    builder = _Builder(text, lines, Syntax(source, grammar), grammar)
+    builder = _Builder(text, lines, Syntax(source, grammar), grammar, "syntax_errors" in document.metadata)
     document.blocks = builder.build(tree.root_node) if tree is not None else builder.by_layout()
     return document
 
@@ -85,6 +90,7 @@ class _Builder:
     lines: Lines
     syntax: Syntax
     grammar: Grammar
+    has_error: bool
 
     def build(self, root: Node) -> list[Block]:
         """The blocks of the file. A stack instead of recursion: code nests as deep as its author likes."""
@@ -107,7 +113,9 @@ class _Builder:
         return blocks
 
     def _blocks(self, task: _Task, tasks: list[_Task]) -> list[Block]:
-        pieces = self._glued(self._pieces(task), task)
+        pieces = self._glued(self._pieces(task), task) + task.rest
+        if self.has_error:
+            pieces = _with_their_rest(pieces)
         if task.block is None:
             pieces = self._from_first_line(pieces)
         blocks = [_block_of(piece) for piece in pieces]
@@ -156,6 +164,7 @@ class _Builder:
                 scopes=task.scopes + is_scope,
                 level=0 if is_scope or piece.kind == "group" else min(task.level + 1, MAX_LEVEL),
                 in_function=task.in_function or piece.kind == "function",
+                rest=piece.rest,
             )
         )
 
@@ -185,7 +194,7 @@ class _Builder:
             row, end_row = _rows(node)
             if node is not task.node and self._begins(node, row, task, in_sequence):
                 piece = self._piece(node, row, end_row, task, in_sequence)
-                if not in_error or piece.kind in ("function", "class", "import"):
+                if not in_error or piece.kind != "statement" or node.type.endswith(_WHOLE):
                     found.append(piece)
                     continue
             if node.is_error and end_row > row and not in_error:
@@ -318,6 +327,18 @@ def _rows(node: Node) -> tuple[int, int]:
     """First and last line of a node; some grammars let a node end at the start of the line after it."""
     row, (end_row, end_column) = node.start_point.row, node.end_point
     return row, end_row - 1 if end_column == 0 and end_row > row else end_row
+
+
+def _with_their_rest(pieces: list[_Piece]) -> list[_Piece]:
+    """Give a definition back what is indented deeper than itself: an error inside of it may have ended it early."""
+    kept: list[_Piece] = []
+    for piece in pieces:
+        owner = kept[-1] if kept else None
+        if owner is not None and owner.kind in ("function", "class") and piece.column > owner.column:
+            owner.rest.append(piece)
+        else:
+            kept.append(piece)
+    return kept
 
 
 def _layout_pieces(lines: Lines, first: int, last: int) -> list[_Piece]:

@@ -402,3 +402,30 @@ def test_languages_without_a_grammar_are_cut_by_their_layout() -> None:
     assert [(text[b.start : b.end].split("\n")[0], b.level) for b in document.blocks] == [
         ("class A", 0), ("  def g", 1), ("class B", 0),
     ]  # fmt: skip
+
+
+def test_law_5_a_syntax_error_inside_a_method_changes_few_chunks(tools: SimpleNamespace) -> None:
+    """People save in the middle of a line: the methods below must not lose their class."""
+    methods = "".join(
+        f"    def method_{n}(self, value):\n        first = compute({n}, value)\n"
+        f"        return [\n            first,\n            {n},\n        ]\n\n"
+        for n in range(60)
+    )
+    source = f"class Long:\n    '''Has many methods.'''\n\n{methods}"
+    before = {chunk.id for chunk in tools.cut(source, "a.py", limit=128).chunks}
+    for broken in (
+        source.replace("            7,\n", "            7,\n            = (\n"),
+        source.replace("(30, value)", "(30,, $"),
+    ):
+        assert broken != source
+        cut = tools.laws(broken.encode(), "a.py", limit=128)
+        assert cut.metadata["syntax_errors"] is True
+        assert len({chunk.id for chunk in cut.chunks} - before) <= 8
+    java = (
+        "class Long {\n"
+        + "".join(f"    int m{n}(int v) {{\n        return call({n}, v) + v * {n};\n    }}\n\n" for n in range(80))
+        + "}\n"
+    )
+    before = {chunk.id for chunk in tools.cut(java, "A.java", limit=96).chunks}
+    cut = tools.laws(java.replace("call(40, v)", "call(40, v").encode(), "A.java", limit=96)
+    assert len({chunk.id for chunk in cut.chunks} - before) <= 8
