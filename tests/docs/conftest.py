@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-for _name in ("docs_kit", "garden_home"):
+for _name in ("pages_kit", "garden_home"):
     if _name not in sys.modules:
         spec = importlib.util.spec_from_file_location(_name, Path(__file__).with_name(f"{_name}.py"))
         assert spec is not None

@@ -5,7 +5,6 @@ Loaded by conftest.py under the name `garden_home`. What must stay true: only pr
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,9 +13,12 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from ragd.daemon.api.client import find_daemon
+from ragd.daemon.backend import OWNER
+from ragd.daemon.errors import NoDaemonError
 from ragd.daemon.sample_folder import copy_sample
 
-START_S = 100.0
+START_S = 150.0
 PAGE_PORT = "8420"
 """The port that the pages name."""
 
@@ -95,10 +97,13 @@ class GardenHome:
 
     def _is_idle(self) -> bool:
         """Everything is in, and the model can be asked."""
-        if not (self.state / "ragd.sock").exists() or "serving on" not in self._log.read_text():
+        backend = find_daemon(self.state / "ragd.sock") if (self.state / "ragd.sock").exists() else None
+        if backend is None:
             return False
-        answer = self.run("ragd --json status")
-        if answer.returncode != 0:
+        try:
+            status = backend.status(OWNER)
+        except NoDaemonError:
             return False
-        status = json.loads(answer.stdout)
+        finally:
+            backend.close()
         return status["state"] == "idle" and status["chunks"] > 0 and status["model_state"] == "ready"

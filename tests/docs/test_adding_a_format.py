@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs_kit import HOUSE, Fence, fences, text_of
+from pages_kit import HOUSE, Fence, fences, text_of
 
 import ragd.chunkers.parsers
 import ragd.chunkers.strategies

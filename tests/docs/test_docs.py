@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import tomli
-from docs_kit import (
+from pages_kit import (
     COMMON_OPTIONS,
     HOUSE,
     PAGES,
@@ -29,6 +29,7 @@ from docs_kit import (
     section_of,
     spans_of,
     text_of,
+    typed,
     wrong_call,
 )
 
@@ -92,7 +93,7 @@ def test_the_options_of_all_commands_are_documented() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_command_and_option_a_page_names_exists(path: Path) -> None:
     calls = [*calls_in_prose(path)]
-    calls += [call for fence in fences("sh", "console") if fence.page == path for call in calls_in(fence.body)]
+    calls += [call for fence in fences("sh", "console") if fence.page == path for call in calls_in(typed(fence))]
     assert [f"ragd {' '.join(call)}: {why}" for call in calls if (why := wrong_call(call))] == []
     alone = {span.split()[0] for span in spans_of(prose_of(path)) if re.match(r"--?[a-z]", span)}
     others = {"-wal", "-shm"}  # what SQLite calls its files
@@ -105,7 +106,7 @@ def test_a_call_that_cannot_be_made_is_noticed() -> None:
     assert wrong_call(["--config", "f", "status", "--failed"]) is None
     assert wrong_call(["serch", "x"]) == "there is no command 'serch'"
     assert wrong_call(["search", "--typ", "csv"]) == "search has no option --typ"
-    assert list(calls_in('$ ragd get a:1-2 | head\nx=$(ls)\n.venv/bin/ragd search "a b"  # why')) == [
+    assert list(calls_in('ragd get a:1-2 | head\nx=$(ls)\n.venv/bin/ragd search "a b"  # why')) == [
         ["get", "a:1-2"],
         ["search", "a b"],
     ]

@@ -6,8 +6,8 @@ import re
 import shutil
 
 import pytest
-from docs_kit import Fence, fences, page, rows_of, section_of
 from garden_home import GardenHome
+from pages_kit import Fence, fences, page, rows_of, section_of
 
 RUN = [fence for fence in fences("sh") if not fence.marker.startswith("not run: ")]
 [TRANSCRIPT] = [fence for fence in fences("console") if fence.marker == "transcript"]

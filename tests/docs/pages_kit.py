@@ -1,6 +1,6 @@
 """What the pages say, in pieces that can be compared: fences with their markers, code spans, tables, links.
 
-Loaded by conftest.py under the name `docs_kit`.
+Loaded by conftest.py under the name `pages_kit`.
 """
 
 from __future__ import annotations
@@ -133,10 +133,17 @@ def all_options() -> set[str]:
     return set().union(*(options_of(command) for _, command in leaves())) | options_of(cli) | COMMON_OPTIONS
 
 
+def typed(fence: Fence) -> str:
+    """What a person types: of a transcript the lines after the prompt."""
+    if fence.language != "console":
+        return fence.body
+    return "\n".join(line.removeprefix("$ ") for line in fence.body.splitlines() if line.startswith("$ "))
+
+
 def calls_in(script: str) -> Iterator[list[str]]:
     """The arguments of each call of ragd in a shell script."""
     for line in script.replace("\\\n", " ").splitlines():
-        call = re.search(r"(?:^|[\s(])(?:\S*/)?ragd (.*)$", line.removeprefix("$ "))
+        call = re.search(r"(?:^|[\s(])(?:\S*/)?ragd (.*)$", line)
         if call is not None and not line.lstrip().startswith(("#", "pip", "pipx")):
             words = shlex.split(call[1], comments=True)
             yield words[: next((place for place, word in enumerate(words) if word in ("|", "&&", ";")), len(words))]
