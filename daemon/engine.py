@@ -37,7 +37,7 @@ from ragd.daemon.indexer import Indexer
 from ragd.daemon.model import HeldModel
 from ragd.daemon.parsing.limits import ParseLimits
 from ragd.daemon.parsing.pool import InlinePool, ParsePool, Parser
-from ragd.daemon.parsing.wire import ParseJob
+from ragd.daemon.parsing.wire import ParseJob, ParsePoolError
 from ragd.daemon.recipes import Recipes, Tokenizer
 from ragd.daemon.requests import parse_forget, parse_get, parse_preview, parse_search
 from ragd.daemon.root_set import RootSet
@@ -61,6 +61,8 @@ log = logging.getLogger(__name__)
 LOCK_WAIT_S = 30.0
 """A killed daemon's index process finishes its last write before the state is free."""
 _LOCK_TURN_S = 0.2
+_STOP_PATIENCE_S = 2.5
+"""So long a stop waits for the batch under way; what is given up then is made good at the next start."""
 _PROGRESS_S = 0.2
 INDEX_FOLDER = "chroma"
 
@@ -188,12 +190,13 @@ class Engine:
 
     def _warm_up(self) -> None:
         """Start the parsing child and open the vector index before the first save or query needs them."""
-        self._parser.submit(ParseJob(SourceFile(b"", "", b"warm-up.md"), CutSettings()))
         try:
+            self._parser.submit(ParseJob(SourceFile(b"", "", b"warm-up.md"), CutSettings()))
             self.store.recover()
             self.store.index.collections()
-        except StoreError as error:
-            log.error("the vector index cannot be opened yet: %s", error)  # the worker meets it again, and says so
+        except (StoreError, ParsePoolError) as error:
+            if not self._closed:  # the worker meets it again, and says so
+                log.error("warming up: %s", error)
 
     def walk_all(self) -> None:
         """Post a walk of every root."""
@@ -206,12 +209,17 @@ class Engine:
             return
         self._closed = True
         self.worker.stop()
-        if self._thread is not None:
-            self._thread.join()
-        self._parser.close()
+        # A large recovery, or a Chroma process that loads for long, must not keep a service from stopping.
+        giving_up = threading.Timer(_STOP_PATIENCE_S, self.store.end_soon)
+        giving_up.daemon = True
+        giving_up.start()
         try:
+            if self._thread is not None:
+                self._thread.join()
+            self._parser.close()
             self.store.close()
         finally:
+            giving_up.cancel()
             self._lock.release()
 
     @cached_property

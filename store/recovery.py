@@ -36,6 +36,14 @@ class RepairableIndex(Protocol):
         """Move its files away, say where to, and go on with an empty index."""
 
 
+@runtime_checkable
+class HurriedIndex(Protocol):
+    """A vector index whose calls can take long."""
+
+    def end_soon(self) -> None:
+        """From any thread: every call that waits or comes raises StoreError."""
+
+
 @dataclass(slots=True)
 class Comparison:
     """What was out of step between one generation and its collection. Without repair nothing is changed."""

@@ -21,7 +21,7 @@ from ragd.store.epochs import Epochs
 from ragd.store.errors import DamagedError, InterruptedCommitError, StoreError
 from ragd.store.filling import Pace
 from ragd.store.prune import prune
-from ragd.store.recovery import Comparison, RepairableIndex
+from ragd.store.recovery import Comparison, HurriedIndex, RepairableIndex
 from ragd.store.snapshot import Snapshot
 from ragd.store.sqlite import private_folder
 from ragd.store.types import (
@@ -83,7 +83,7 @@ class Store:
         self._index: VectorIndex | None = None
         self._index_lock = threading.RLock()
         self._writing = threading.RLock()
-        self._closed = False
+        self._closed = self._is_ending = False
         self.epochs = Epochs()
         private_folder(state_dir)
         self._database, self._problems = opening.open_catalog(
@@ -142,7 +142,7 @@ class Store:
         """The vector index, opened at first need. Before that the mark of a clean stop goes."""
         with self._index_lock:
             if self._index is None:
-                if self._closed:
+                if self._closed or self._is_ending:
                     raise StoreError("the store is closed")
                 self.catalog.set_meta(_CLEAN_STOP, None)
                 self._index = self._index_factory()
@@ -279,6 +279,14 @@ class Store:
                 generation.id: self._compare(generation, repair=repair)
                 for generation in filter(None, (self._generations.live, self._generations.building))
             }
+
+    def end_soon(self) -> None:
+        """From any thread, at once: what is being done with the vector index is given up, to be made good at the
+        next start; so that `close` need not wait for it."""
+        self._is_ending = True
+        index = self._index
+        if isinstance(index, HurriedIndex):
+            index.end_soon()
 
     def close(self) -> None:
         """Idempotent. Marks a clean stop when index and catalog are known to be equal."""

@@ -135,6 +135,11 @@ class ChromaIndex:
     def count(self, collection: str) -> int:
         return self._question(Request(0, "count", collection)).count
 
+    def end_soon(self) -> None:
+        """From any thread, at once: every call that waits or comes raises StoreError, so that `close` gets its
+        turn."""
+        self._process.end_soon()
+
     def close(self, wait_s: float = CLOSE_WAIT_S) -> None:
         """Idempotent. A child that is still writing after `wait_s` seconds is left to finish and end by
         itself."""

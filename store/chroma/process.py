@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -28,6 +29,7 @@ _PAUSES_S = (0.0, 0.0, 0.2, 1.0, 5.0, 30.0)
 """Before the start that follows this many deaths in a row; longer ones are not slept through but refused."""
 _SLEEP_THROUGH_S = 1.0
 _ATTEMPTS = 3
+_WAIT_TURN_S = 0.2
 _FAULT_LIMIT = 3
 _FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 _REAP_S = 30.0
@@ -84,6 +86,7 @@ class ChromaProcess:
         self._last_words = ""
         self._not_before = 0.0
         self._damage: str | None = None
+        self._is_ending = threading.Event()
         self.starts = 0
         """How many children were started."""
         self.max_batch = 0
@@ -102,6 +105,7 @@ class ChromaProcess:
         for _ in range(_ATTEMPTS):
             if self._damage is not None:
                 raise DamagedError(self._damage)
+            self._refuse_if_ending()
             try:
                 if self._connection is None:
                     self._start()
@@ -116,6 +120,15 @@ class ChromaProcess:
         raise StoreError(
             f"Chroma's process {self._last_words}, {_ATTEMPTS} times over the same request ({request.operation})"
         )
+
+    def end_soon(self) -> None:
+        """From any thread, without a turn: nothing more is asked, and whoever waits for an answer waits no longer.
+        The child finishes what it does; `stop` is still to be called."""
+        self._is_ending.set()
+
+    def _refuse_if_ending(self) -> None:
+        if self._is_ending.is_set():
+            raise StoreError("the vector index is being closed")
 
     def stop(self, wait_s: float) -> bool:
         """Let the child finish, close and end. False if it is still at it after `wait_s` seconds: it then
@@ -212,11 +225,15 @@ class ChromaProcess:
         return self._receive(connection, self._number)
 
     def _receive(self, connection: Connection, number: int) -> Answer:
-        if not connection.poll(self._answer_timeout_s):
-            raise StoreError(
-                f"Chroma has not answered for {self._answer_timeout_s:.0f} s; does another program have "
-                f"{self._folder / health.DATABASE} open?"
-            )
+        left_s = self._answer_timeout_s
+        while not connection.poll(min(_WAIT_TURN_S, left_s)):
+            self._refuse_if_ending()
+            left_s -= _WAIT_TURN_S
+            if left_s <= 0:
+                raise StoreError(
+                    f"Chroma has not answered for {self._answer_timeout_s:.0f} s; does another program have "
+                    f"{self._folder / health.DATABASE} open?"
+                )
         answer = decode_answer(connection.recv_bytes())
         if answer.number != number:
             raise StoreError(f"Chroma's process answered request {answer.number} instead of {number}")

@@ -123,9 +123,11 @@ class Ragd:
     """Added to the environment of what is started; None takes a variable away."""
     docs: Path = field(init=False)
     state: Path = field(init=False)
+    logs: Path = field(init=False)
+    """Where standard error and output of what is started are kept."""
 
     def __post_init__(self) -> None:
-        self.docs, self.state = self.base / "docs", self.base / "state"
+        self.docs, self.state, self.logs = self.base / "docs", self.base / "state", self.base
         for folder in (self.docs, self.home, self.temporary, self.elsewhere):
             folder.mkdir(parents=True)
 
@@ -175,7 +177,7 @@ class Ragd:
     def start(self, *, ready: bool = True) -> Daemon:
         """`ragd run`; with `ready`, it answers when this returns."""
         number = len(self.lives)
-        log, out = self.base / f"stderr{number}.txt", self.base / f"stdout{number}.txt"
+        log, out = self.logs / f"stderr{number}.txt", self.logs / f"stdout{number}.txt"
         with log.open("wb") as errors, out.open("wb") as output:
             process = subprocess.Popen(
                 self.command("run"),

@@ -163,3 +163,20 @@ def _contents(folder: Path) -> dict[str, tuple[int, int]]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "lock"
     }
+
+
+def test_a_stop_while_chroma_still_loads_ends_within_ten_seconds(ragd: Ragd, tmp_path: Path) -> None:
+    """On a slow machine that takes long; here it takes for ever. The process that loads ends with the daemon."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "chromadb.py").write_text("import time\ntime.sleep(600)\n")
+    ragd.env["PYTHONPATH"] = str(site)
+    (ragd.docs / "a.md").write_text("# A\n\nzqa stands here.\n")
+    ragd.start()
+    wait_for("Chroma's process is there", ragd.chroma_pids)
+    wait_for("the file waits", lambda: ragd.status()["pending"] == 1)
+    began = time.monotonic()
+    assert ragd.daemon.stop() == 0
+    print(f"\nstopped after {time.monotonic() - began:.1f} s")
+    wait_for("nothing is left", lambda: not ragd.processes(), 5)
+    assert "Traceback" not in ragd.daemon.said()
