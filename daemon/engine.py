@@ -32,6 +32,7 @@ from ragd.daemon.errors import (
 from ragd.daemon.fact_file import FactFile
 from ragd.daemon.files import paths
 from ragd.daemon.files.hints import Hint
+from ragd.daemon.files.own_output import output_files
 from ragd.daemon.inbox import Inbox
 from ragd.daemon.indexer import Indexer
 from ragd.daemon.model import HeldModel
@@ -107,8 +108,11 @@ class Engine:
                 on_batch=lambda texts, tokens: self.worker.pipeline.on_batch(texts, tokens),
             ),
         )
-        kept_out = [os.fsencode(config.state_dir), os.fsencode(config.socket_path), os.fsencode(config.token_file)]
-        self.roots = RootSet(config.roots, kept_out)
+        own = [os.fsencode(path) for path in (config.state_dir, config.socket_path, config.token_file)]
+        self.roots = RootSet(config.roots, own + output_files())
+        for root in self.roots:
+            for place in root.rules.kept_out:
+                log.info("%s is ragd's own and is not indexed", paths.show(paths.join(root.rules.path, place)))
         self.roots.remember(self.store.catalog)
         recipes = Recipes(config, Tokenizer(model.counter.fingerprint, model.budget))
         self.inbox = Inbox(debounce_ms=config.watch.debounce_ms, max_delay_ms=config.watch.max_delay_ms, clock=clock)
