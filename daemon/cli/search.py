@@ -110,7 +110,9 @@ def window_of(lines: Sequence[str], query: str) -> tuple[int, int]:
 
     start = max(0, max(range(len(lines)), key=worth) - 1)  # a line above, to see where it begins
     start = min(start, len(lines) - _SHOWN_LINES)
-    return start, start + _SHOWN_LINES
+    while not lines[start].strip() and start < len(lines) - 1:
+        start += 1
+    return start, min(start + _SHOWN_LINES, len(lines))
 
 
 def _words_pattern(query: str) -> re.Pattern[str]:

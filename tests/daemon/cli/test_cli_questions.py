@@ -103,6 +103,12 @@ def test_of_a_long_passage_the_lines_with_the_words_of_the_query_are_shown() -> 
     assert window_of([*lines[:-1], "pump"], "pump?") == (32, 40)
 
 
+def test_the_window_never_begins_with_a_blank_line() -> None:
+    lines = ["## Leaves", "", "1. brown rings on leaves", *(f"line {number}" for number in range(20))]
+    assert window_of(lines, "brown leaves") == (2, 10)
+    assert window_of(["", "", *lines[3:9], "brown leaves"], "brown leaves") == (2, 9)
+
+
 def test_a_title_is_said_once() -> None:
     assert trail_of({"title": "T", "section": ["T", "S"]}) == "T › S"
     assert trail_of({"title": "T", "section": []}) == "T"
