@@ -118,6 +118,13 @@ def test_every_exit_code_is_documented() -> None:
     assert {int(code) for code, _ in rows_of(section_of(OPERATIONS, "Exit codes"))} == known
 
 
+def test_every_message_that_is_explained_can_be_seen() -> None:
+    said = " ".join(re.sub(r"""["'] *\n *f?["']""", "", text_of(path)) for path in _sources())
+    told = [span for row in rows_of(section_of(OPERATIONS, "What to do when ...")) for span in spans_of(row[0])]
+    assert len(told) >= 10
+    assert [message for message in told if message not in said] == []
+
+
 def test_every_environment_variable_is_documented() -> None:
     used = {name for path in _sources() for name in re.findall(r'"(RAGD_[A-Z_]+)"', text_of(path))}
     told = {_bare(name) for name, _ in rows_of(section_of(OPERATIONS, "Environment variables"))}
