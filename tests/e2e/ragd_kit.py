@@ -225,7 +225,7 @@ class Ragd:
 
     # --- asking
 
-    def ask(self, method: str, path: str, seconds: float = 30.0, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, path: str, /, seconds: float = 30.0, **params: Any) -> dict[str, Any]:
         """One request over the unix socket. httpx.TransportError when nobody answers."""
         with (
             socket_address(self.state / "ragd.sock") as address,

@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +36,16 @@ class Truth:
     """Only for the hash embedder."""
 
 
-def truth_of(config_file: Path, *, vectors: bool = False) -> Truth:
-    """Cut every file of the first root. Its files must all be ones that are indexed."""
+def truth_of(
+    config_file: Path, *, vectors: bool = False, is_indexed: Callable[[bytes], bool] = lambda _: True
+) -> Truth:
+    """Cut every file of the first root whose path in it `is_indexed`. These must all be ones that are indexed."""
     config = load_config(config_file)
     model = open_model(config.embedding.model)
     budget = ModelBudget(model.identity.max_tokens, model.identity.document_prompt)
     root = config.roots[0]
     truth = Truth({}, {}, {})
-    for path in sorted(_files(os.fsencode(root.path))):
+    for path in sorted(filter(is_indexed, _files(os.fsencode(root.path)))):
         source = SourceFile(Path(os.fsdecode(os.path.join(os.fsencode(root.path), path))).read_bytes(), root.name, path)
         found = cut(source, config.cut_settings(root, path), model.counter, budget)
         assert found.skipped is None, (path, found.skipped)
