@@ -170,6 +170,29 @@ def test_fault_g1_hits_are_different_passages(library: Library) -> None:
                 assert common <= max(1, shorter / 2), (question, one["rel"], one["start_line"], other["start_line"])
 
 
+def test_fault_g1_a_copy_is_one_hit_that_names_both_places(library: Library) -> None:
+    source = library.path("docs/userguide/debugging.rst")
+    copy = library.path("copies/debugging.rst")
+    query = "enable the break-point signal with an environment variable"
+    embedded = library.embedded()
+    copy.parent.mkdir()
+    try:
+        copy.write_bytes(source.read_bytes())
+        library.ragd.wait_idle()
+        hits = library.ragd.search(query)
+        [hit] = [hit for hit in hits if "Enabling the break-point signal" in hit["text"]]
+        [other] = hit["also_at"]
+        assert {hit["path"], other["path"]} == {str(source), str(copy)}
+        assert (other["start_line"], other["end_line"]) == (hit["start_line"], hit["end_line"])
+        assert len(hits) == K
+        assert library.embedded() == embedded
+    finally:
+        copy.unlink()
+        copy.parent.rmdir()
+    library.ragd.wait_idle()
+    assert all(hit["also_at"] == [] for hit in library.ragd.search(query) if hit["rel"].endswith("debugging.rst"))
+
+
 def test_fault_g2_lines_are_those_of_the_file(library: Library) -> None:
     """The text of a hit is what stands in its lines, and `get` of these lines gives it again."""
     seen = at_lines = 0
@@ -327,7 +350,7 @@ def test_faults_a_and_b_files_of_every_kind(library: Library) -> None:
         assert "\ufeff" not in _only_hit(library, "zqbom")["text"]
         hit = _only_hit(library, "zqa")
         assert "zqb" in hit["text"]
-        assert (hit["start_line"], hit["end_line"]) == (2, 4)
+        assert (hit["start_line"], hit["end_line"]) == (2, 3)
         assert "café zqlatin" in _only_hit(library, "zqlatin")["text"]
         for word in ("zqwide", "zqblind"):
             assert f"héllo {word}" in _only_hit(library, word)["text"]
