@@ -16,6 +16,8 @@ _MOST_CHARS = 20_000
 _LONG_WORD = re.compile(r"\S{400,}")
 """No sentence ends inside; the finder needs quadratic time for runs of punctuation."""
 _CJK_END = re.compile(r"(?<=[。！？])(?=[^。！？」』）\s])")
+_MAY_END = re.compile(r"[.!?…‽⁇-⁉][^\w\s]*\s+\S")
+"""Without such a place there is but one sentence: most paragraphs of lists and logs."""
 _BLANK_NEAR = re.compile(r"\s+(?=\S)")
 
 
@@ -43,12 +45,25 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     part = text[start:end]
     if not part.strip():
         return
-    for low, high in nupunkt.sent_spans(part):
+    for low, high in _found(part):
         for first, last in _at_cjk_ends(part, low, high):
             sentence = part[first:last]
             left = len(sentence) - len(sentence.lstrip())
             if left < len(sentence):
                 yield start + first + left, start + first + len(sentence.rstrip())
+
+
+def _found(part: str) -> list[tuple[int, int]]:
+    """Spans that tile the part. Without a blank there is no end of a sentence: `[![badge]` is one word."""
+    if not _MAY_END.search(part):
+        return [(0, len(part))]
+    spans: list[tuple[int, int]] = []
+    for low, high in nupunkt.sent_spans(part):
+        if spans and not part[low - 1].isspace() and not part[low].isspace():
+            spans[-1] = (spans[-1][0], high)
+        else:
+            spans.append((low, high))
+    return spans
 
 
 def _at_cjk_ends(part: str, low: int, high: int) -> Iterator[tuple[int, int]]:

@@ -109,7 +109,7 @@ def halves_of_atom(atom: Atom, weigher: Weigher) -> list[tuple[Atom, int]]:
 
 def _piece(atom: Atom, start: int, end: int, cost: float, text: str) -> Atom:
     """A part of an atom: only the first keeps the atom's own cost, the later ones of a fence get its first line."""
-    if start <= atom.start or not text[atom.start : start].strip():
+    if start <= _skip_blank(text, atom.start, atom.end):
         return replace(atom, start=start, end=end)
     context, context_from = atom.context, atom.context_from
     if atom.kind == "fence" and not context:

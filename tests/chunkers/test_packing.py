@@ -158,3 +158,17 @@ def test_law_totality_for_huge_lines(tools: SimpleNamespace, model_counter: Mode
 def test_deep_nesting_ends(tools: SimpleNamespace) -> None:
     for text in (">" * 10_000 + " deep", "- " * 10_000 + "deep", "\n".join("  " * n + "- a" for n in range(1500))):
         tools.laws(text.encode(), "a.md")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("unit", ["```\n", "", "# t\n\n| a | b |\n|---|---|\n"])
+def test_law_the_time_grows_with_the_length_alone(tools: SimpleNamespace, unit: str) -> None:
+    """Four times the lines in less than nine times the time: quadratic work would need sixteen."""
+
+    def seconds(lines: int) -> float:
+        began = time.process_time()
+        tools.cut(unit + "| line | words |\n" * lines, "a.md")
+        return time.process_time() - began
+
+    seconds(1000)
+    assert seconds(60_000) < 9 * seconds(15_000) + 1

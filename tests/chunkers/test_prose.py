@@ -90,6 +90,17 @@ def test_a_heading_needs_distance_and_something_below() -> None:
     assert [block.kind for block in parse("words.\n\n\n\nThe Last Line", name="a").blocks] == ["paragraph"] * 2
 
 
+def test_sentences_end_at_blanks_and_at_cjk_stops() -> None:
+    for text, count in (
+        ("[![Build](http://x/y.svg)](http://x) One. [![Two](http://z)](http://z).", 2),
+        ("Dr. Smith came at 3 p.m. on Monday. He left.", 2),
+        ("温度過高。温度過高！次。", 3),
+        ("console.log('first.'); done", 1),
+    ):
+        spans = list(sentence_spans(text, 0, len(text)))
+        assert len(spans) == count, [text[start:end] for start, end in spans]
+
+
 @pytest.mark.parametrize("text", ["!?" * 20_000, "a.b." * 20_000, "A. " * 20_000, '"Hi." ' * 10_000, "x" * 100_000])
 def test_sentence_finding_is_linear_and_loses_nothing(text: str) -> None:
     began = time.perf_counter()
