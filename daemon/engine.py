@@ -101,6 +101,7 @@ class Engine:
             documents=config.store.documents,
             clock_ns=clock_ns,
             steps=steps,
+            on_lost_files=lambda: self.walk_all(),
             pace=Pace(
                 batch_tokens=config.embedding.batch_tokens,
                 queries_waiting=model.is_asked,
@@ -280,6 +281,9 @@ class Engine:
 
     def sync(self, client: Client, paths: Sequence[str], progress: Progress | None = None) -> Answer:
         places = reading.places_of(self.roots, client, paths)
+        if not self.store.index_is_ready:
+            with _as_user_errors():
+                self.store.recover()  # first: it may find files that have to be indexed again
         ticket = self.worker.request(places, Ticket())
         with _as_user_errors():
             self._complete(ticket, progress)
@@ -293,6 +297,7 @@ class Engine:
                 root.confirmed = True
                 ticket = self.worker.request([(root.name, b"")], Ticket())
                 self._complete(ticket, None)
+                self.store.erase_unused()
                 return {"forgotten": ticket.files.forgotten, "root": root.name}
             root, place = reading.place_to_forget(self.store, self.roots, client, request.path or "")
             gone = [
@@ -302,6 +307,7 @@ class Engine:
             ]
             with self._working:
                 self.store.commit([ForgetFile(root.name, path) for path in gone], None)
+                self.store.erase_unused()
             return {"forgotten": len(gone), "root": root.name}
 
     # --- working ---

@@ -22,6 +22,7 @@ from ragd.store.errors import DamagedError, InterruptedCommitError, StoreError
 from ragd.store.filling import Pace
 from ragd.store.prune import prune
 from ragd.store.recovery import Comparison, HurriedIndex, RepairableIndex
+from ragd.store.rows import text_hash
 from ragd.store.snapshot import Snapshot
 from ragd.store.sqlite import private_folder
 from ragd.store.types import (
@@ -30,6 +31,7 @@ from ragd.store.types import (
     Embedder,
     ForgetFile,
     Generation,
+    IndexFile,
     ModelIdentity,
     VectorIndex,
 )
@@ -49,6 +51,10 @@ def _no_step(_: str) -> None:
     return None
 
 
+def _nothing_lost() -> None:
+    return None
+
+
 class Store:
     """Open it while holding the lock on the state folder. Reads from any thread; writes wait for each
     other."""
@@ -65,12 +71,14 @@ class Store:
         documents: bool = False,
         clock_ns: Callable[[], int] = time.time_ns,
         steps: Callable[[str], None] = _no_step,
+        on_lost_files: Callable[[], None] = _nothing_lost,
     ) -> None:
         """Open catalog and cache and settle the generations; the vector index stays closed.
 
         `index_path` is the folder of the index, whose files tell whether it is as it was at the last clean
         stop; None: it is always compared at start. `index_is_private`: nobody else has collections in it.
-        `steps` is called with a name after each durable step. Raises StoreError.
+        `steps` is called with a name after each durable step; `on_lost_files` when files have to be indexed again
+        because vectors of theirs are nowhere any more: the next walk finds them. Raises StoreError.
         """
         self.identity = identity
         self._index_factory = index_factory
@@ -79,6 +87,7 @@ class Store:
         self._documents = documents
         self._clock_ns = clock_ns
         self._steps = steps
+        self._on_lost_files = on_lost_files
         self._pace = pace
         self._index: VectorIndex | None = None
         self._index_lock = threading.RLock()
@@ -266,6 +275,23 @@ class Store:
                 return 0
             return prune(self.cache, self._database, now_s=now_s, max_age_s=_UNUSED_FOR_S, max_share=_UNUSED_SHARE)
 
+    def needs_model(self, changes: Sequence[Change]) -> bool:
+        """Whether a commit of these changes would embed anything: some text has no vector in the cache yet."""
+        target = self._generations.target
+        hashes = [
+            text_hash(chunk.embedded_text)
+            for change in changes
+            if isinstance(change, IndexFile)
+            for chunk in change.cut.chunks
+        ]
+        return bool(self.cache.of(target.identity, target.dimension).missing(hashes))
+
+    def erase_unused(self) -> int:
+        """Remove every vector that no chunk refers to, now: what a person forgot leaves nothing behind."""
+        with self._writing:
+            now_s = self._clock_ns() // 1_000_000_000
+            return prune(self.cache, self._database, now_s=now_s, max_age_s=0, max_share=0.0)
+
     def suspect(self) -> None:
         """The vector index could not answer: compare it with the catalog before the next commit (and set it aside
         when it turns out to be damaged)."""
@@ -336,7 +362,7 @@ class Store:
 
     def _compare(self, generation: Generation, *, repair: bool, vectors_too: bool = False) -> Comparison:
         vectors = self.cache.of(generation.identity, generation.dimension)
-        return recovery.compare(
+        result = recovery.compare(
             self._database,
             self.index,
             generation,
@@ -347,6 +373,9 @@ class Store:
             steps=self._steps,
             stop=self._pace.stop,
         )
+        if result.lost_files and repair:
+            self._on_lost_files()
+        return result
 
     def _stamp(self) -> str:
         seconds = self._clock_ns() // 1_000_000_000
