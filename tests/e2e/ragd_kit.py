@@ -170,6 +170,8 @@ class Ragd:
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
         own: dict[str, str | None] = {"HOME": str(self.home), "TMPDIR": str(self.temporary), **self.env}
+        paths = [path for path in (own.get("PYTHONPATH"), os.environ.get("PYTHONPATH")) if path]
+        own["PYTHONPATH"] = os.pathsep.join(paths) or None
         return kept | {name: value for name, value in own.items() if value is not None}
 
     # --- starting
