@@ -70,7 +70,9 @@ _HTML_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re
 _HEAD_CHARS = 4096
 
 CODE = "code"
-_CODE_TYPES = frozenset([CODE, *GRAMMAR_LANGUAGES, *LAYOUT_LANGUAGES])
+_DATA_LANGUAGES = frozenset(["ini", "json", "properties", "sql", "toml", "xml", "yaml"])
+"""Long lines are usual there, and no sign of a program's output that nobody reads."""
+_CODE_TYPES = frozenset([CODE, *GRAMMAR_LANGUAGES, *LAYOUT_LANGUAGES]) - _DATA_LANGUAGES
 _MINIFIED_MEAN_LINE_CHARS = 500
 _MINIFIED_LEAST_CHARS = 2000
 

@@ -158,14 +158,14 @@ class LimitsSection(Section):
         default=20.0, gt=0, le=4096, allow_inf_nan=False, description="Larger files are skipped (too_large)."
     )
     parse_seconds: float = Field(
-        default=30.0,
+        default=60.0,
         gt=0,
         le=86_400,
         allow_inf_nan=False,
         description="Time to parse one file; then it has failed (timeout).",
     )
     parse_memory_mb: int = Field(
-        default=512, ge=64, le=1_048_576, description="Memory to parse one file; then it has failed (memory)."
+        default=1024, ge=64, le=1_048_576, description="Memory to parse one file; then it has failed (memory)."
     )
     cpu_threads: int = Field(default=0, ge=0, le=1024, description="Cores to work with; 0 is all of them.")
     niceness: int = Field(default=10, ge=0, le=19, description="How far the daemon stands back for other programs.")

@@ -163,8 +163,10 @@ class Indexer:
             # The next walk of the place tells; here only the file that was to be replaced may go.
             return Prepared(task, "again", gone, "gone", read.detail)
         if read.code == "unstable":
-            self._unstable[task.key] = self._unstable.get(task.key, 0) + 1
-            return Prepared(task, "again", gone, "unstable", read.detail)
+            tries = self._unstable[task.key] = self._unstable.get(task.key, 0) + 1
+            if tries <= 2 * UNSTABLE_TRIES:
+                return Prepared(task, "again", gone, "unstable", read.detail)
+            del self._unstable[task.key]
         stat = read.stat or task.action.stat or _NO_STAT
         if read.code in ("not_regular", "not_local", "too_large", "outside_root"):
             prepared = self._skipped(task, read.code, read.detail, stat)

@@ -152,13 +152,13 @@ class Pipeline:
         lane.ready = [prepared for prepared in lane.ready if not self._is_superseded(prepared)]
         group = lane.ready[:1] if lane.singly else list(lane.ready)
         embedder = None
-        if any(prepared.texts for prepared in group):
+        if self._store.needs_model(_changes(group)):
             embedder = self._model.embedder()
             if embedder is None:
-                group = [prepared for prepared in group if not prepared.texts]
+                group = [prepared for prepared in group if not self._store.needs_model(prepared.changes)]
                 if not group:
                     return "waiting"
-        changes: list[Change] = [change for prepared in group for change in prepared.changes]
+        changes = _changes(group)
         self._batches, self._may_interrupt = 0, not lane.is_urgent
         try:
             outcome = self._store.commit(changes, embedder)
@@ -210,6 +210,8 @@ class Pipeline:
 
     def _count(self, prepared: Prepared) -> None:
         task, name = prepared.task, prepared.counts_as
+        for ticket in task.tickets:
+            ticket.last_path = self._indexer.shown(task)
         if name == "again":
             self._post(Hint(task.root, task.action.path))
             return
@@ -236,6 +238,10 @@ class Pipeline:
 
     def on_batch(self, _texts: int, _tokens: int) -> None:
         self._batches += 1
+
+
+def _changes(group: list[Prepared]) -> list[Change]:
+    return [change for prepared in group for change in prepared.changes]
 
 
 def add_outcome(total: CommitOutcome, part: CommitOutcome) -> None:

@@ -56,7 +56,8 @@ class StatusReport:
         problems = self.problems(watch, [self.roots.by_name[name] for name in seen])
         done, total = _files(target), _files(tallies) if building is not None else _files(target)
         pending = self.worker.pending
-        state = self._state(bool(problems), pending)
+        # What was repaired at the start is told, and no reason to call the daemon degraded for ever.
+        state = self._state(len(problems) > len(self.store.problems), pending)
         answer: dict[str, Any] = {
             "state": state,
             "version": version("ragd"),

@@ -50,6 +50,8 @@ class Ticket:
     failures: list[Failure] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     error: Exception | None = None
+    last_path: str = ""
+    """The file that was dealt with last, for a progress bar."""
     _scopes: int = 0
     _actions: int = 0
     _planned: int = 0
@@ -102,6 +104,7 @@ class Ticket:
         return {
             "done": self._planned - self._actions,
             "total": self._planned,
+            "path": self.last_path,
             "texts_embedded": self.outcome.texts_embedded,
         }
 

@@ -53,11 +53,12 @@ def test_fault_b8_binary_is_skipped_with_a_reason_and_empty_is_indexed(tools: Si
         assert (empty.skipped, empty.chunks) == (None, ())
 
 
-@pytest.mark.parametrize("name", ["a.css", "a.json"])
-def test_minified_code_is_skipped_and_long_prose_lines_are_not(tools: SimpleNamespace, name: str) -> None:
+@pytest.mark.parametrize("name", ["a.css", "a.rb"])
+def test_minified_code_is_skipped_and_long_lines_of_prose_or_data_are_not(tools: SimpleNamespace, name: str) -> None:
     line = "a{b:c}" * 3000
     assert tools.cut(line, name).skipped == "generated"
     assert tools.cut(line, "a.txt").skipped is None
+    assert tools.cut(line, "a.json").skipped is None
     assert tools.cut("a{\n  b:c\n}\n" * 300, name).skipped is None
 
 
