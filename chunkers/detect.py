@@ -65,6 +65,10 @@ _MAGIC = (
     (b"ID3", "mp3"),
 )
 
+_TYPED_MAGIC = frozenset([b"GIF8", b"wOFF", b"wOF2", b"OggS", b"fLaC", b"ID3"])
+_NO_TEXT_BYTE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MAGIC_HEAD_BYTES = 32
+
 _SHEBANG = re.compile(r"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?([A-Za-z]+)[\d.]*(?:\s|\Z)")
 _HTML_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _HEAD_CHARS = 4096
@@ -99,8 +103,12 @@ def type_of(name: str, text: str) -> str:
 
 
 def binary_format(data: bytes) -> str | None:
-    """Name of a format that is no text, by its first bytes."""
-    return next((name for magic, name in _MAGIC if data.startswith(magic)), None)
+    """Name of a format that is no text, by its first bytes. A mark that a person could type, such as GIF89a, counts
+    only where control characters follow: a note about the format begins with it too."""
+    found = next(((magic, name) for magic, name in _MAGIC if data.startswith(magic)), None)
+    if found is None or (found[0] in _TYPED_MAGIC and not _NO_TEXT_BYTE.search(data[:_MAGIC_HEAD_BYTES])):
+        return None
+    return found[1]
 
 
 def generated_reason(type_name: str, text: str) -> str | None:
