@@ -112,10 +112,13 @@ class LiveView:
         self._status.stop()
 
     def report(self, status: Answer) -> None:
+        from rich.text import Text
+
         if not self._has_reported:
             self._has_reported = True
-            self._console.print("Ask from another terminal:  ", end="", style="dim")
-            self._console.print(self._ask, style="bold", soft_wrap=True)
+            # In one piece: the line that lives is drawn over one that has no end yet.
+            ask = Text.assemble(("Ask from another terminal:  ", "dim"), (self._ask, "bold"))
+            self._console.print(ask, soft_wrap=True)
             self._console.print("Ctrl-C ends it; what is indexed is kept.", style="dim")
         for problem in _new_problems(status, self._problems):
             self._console.print(f"! {problem}", style="yellow")

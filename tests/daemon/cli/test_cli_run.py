@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -185,4 +186,5 @@ def test_a_terminal_gets_one_line_that_lives(monkeypatch: pytest.MonkeyPatch) ->
     shown = stream.getvalue()
     assert shown.count("is full") == 1
     assert shown.count("Ask from another terminal") == 1
+    assert "Ask from another terminal:  ragd search" in re.sub(r"\x1b\[[\d;]*m", "", shown), "drawn over"
     assert "9 chunks" in shown
