@@ -58,6 +58,12 @@ note({started!r}, getattr(sys, "orig_argv", []))
 '''
 
 
+def is_local(address: object) -> bool:
+    """Whether an address is this machine: a path of a unix socket, or loopback. The program below does the same."""
+    host = str(address[0]) if isinstance(address, tuple) else ""
+    return host in ("localhost", "::1", "") or host.startswith("127.")
+
+
 @dataclass
 class Site:
     """Put `folder` on PYTHONPATH. Each list has one entry a line that was noted, the process id first."""
