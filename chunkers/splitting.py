@@ -31,7 +31,7 @@ _BLANK = re.compile(r"\s+")
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST_GRAPHEME = 64
 _CHARS_PER_ROOM_TOKEN = 2
-"""First guess at a slice: about half of the room, so that the packing can fill chunks well."""
+"""First guess at a slice: half of the room in plain English."""
 
 
 class Weigher:
@@ -97,7 +97,8 @@ def split_atom(atom: Atom, room: int, weigher: Weigher) -> list[tuple[Atom, int]
 def halves_of_atom(atom: Atom, weigher: Weigher) -> list[tuple[Atom, int]]:
     """Two pieces of an atom that no boundary divides, between graphemes where there are two of them."""
     text, middle = weigher.text, (atom.start + atom.end + 1) // 2
-    stop = _best_stop(text, atom.start, middle)[0]
+    alone = _is_one_grapheme(text, atom.start, atom.end)
+    stop = _best_stop(text, atom.start, middle, atom.end, inside=alone)[0]
     spans = [(atom.start, stop, atom.cost), (_skip_blank(text, stop, atom.end), atom.end, LETTER_COST)]
     weights = weigher.weigh_texts([text[start:end] for start, end, _ in spans])
     return [
@@ -137,9 +138,11 @@ def _line_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int, flo
 def _slices(
     text: str, start: int, end: int, cost: float, room: int, weigher: Weigher
 ) -> Iterator[tuple[int, int, float, int]]:
-    """Cut one sentence or line into pieces of at most `room` tokens at the best places; ends at single code points."""
+    """Cut one sentence or line at the best places into pieces that pack well: of at most half of `room` tokens, but
+    for single code points."""
     waiting = [(start, end, cost, max(1, _CHARS_PER_ROOM_TOKEN * room))]
     done: list[tuple[int, int, float, int]] = []
+    fine = max(1, room // 2)
     while waiting:
         spans: list[tuple[int, int, float, int]] = []
         for low, high, price, longest in waiting:
@@ -147,15 +150,21 @@ def _slices(
         weights = weigher.weigh_texts([text[low:high] for low, high, _, _ in spans])
         waiting = []
         for (low, high, price, longest), weight in zip(spans, weights, strict=True):
-            if weight <= room or high - low <= 1:
+            if weight <= fine or high - low <= 1 or (weight <= room and _is_one_grapheme(text, low, high)):
                 done.append((low, high, price, weight))
             else:
                 waiting.append((low, high, price, max(1, min(longest, high - low) // 2)))
     yield from sorted(done)
 
 
+def _is_one_grapheme(text: str, start: int, end: int) -> bool:
+    return end - start <= _LONGEST_GRAPHEME and _GRAPHEME.fullmatch(text, start, end) is not None
+
+
 def _cut_every(text: str, start: int, end: int, cost: float, longest: int) -> Iterator[tuple[int, int, float]]:
-    """Slices of at most `longest` characters, blanks at their edges left out."""
+    """Slices of about `longest` characters, blanks at their edges left out; only a grapheme that is all there is, or a
+    monstrous one, is cut inside."""
+    alone = _is_one_grapheme(text, start, end)
     while True:
         start = _skip_blank(text, start, end)
         if start >= end:
@@ -163,7 +172,7 @@ def _cut_every(text: str, start: int, end: int, cost: float, longest: int) -> It
         if end - start <= longest:
             yield start, start + len(text[start:end].rstrip()), cost
             return
-        stop, next_cost = _best_stop(text, start, start + longest)
+        stop, next_cost = _best_stop(text, start, start + longest, end, inside=alone)
         yield start, start + len(text[start:stop].rstrip()), cost
         start, cost = stop, next_cost
 
@@ -173,16 +182,18 @@ def _skip_blank(text: str, start: int, end: int) -> int:
     return match.end() if match else start
 
 
-def _best_stop(text: str, start: int, limit: int) -> tuple[int, float]:
-    """Where to end a slice that may not pass `limit`, and what the cut costs."""
+def _best_stop(text: str, start: int, limit: int, end: int, *, inside: bool) -> tuple[int, float]:
+    """Where to end a slice near `limit`, and what the cut costs; passes it rather than cut `inside` a grapheme."""
     middle = start + (limit - start) // 2
     for pattern, cost in ((_LINE_BREAK, LINE_COST), (_PHRASE_END, PHRASE_COST), (_BLANK, WORD_COST)):
         stop = max((match.end() for match in pattern.finditer(text, middle, limit)), default=0)
         if stop > start:
             return stop, cost
     stop = start
-    for match in _GRAPHEME.finditer(text, start, limit + _LONGEST_GRAPHEME):
+    for match in _GRAPHEME.finditer(text, start, min(end, limit + _LONGEST_GRAPHEME)):
         if match.end() > limit:
+            if stop == start and not inside and match.end() - start <= _LONGEST_GRAPHEME:
+                stop = match.end()
             break
         stop = match.end()
     return (stop, LETTER_COST) if stop > start else (limit, LETTER_COST)
