@@ -17,27 +17,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragd.chunkers.limits import limits_of
 from ragd.chunkers.records import CutSettings, SourceFile
 from ragd.daemon import reading
 from ragd.daemon.backend import Answer, Progress
 from ragd.daemon.config import Config
-from ragd.daemon.errors import (
-    ModelUnavailableError,
-    NotFoundError,
-    StateLockedError,
-    StoreUnavailableError,
-    UsageError,
-)
-from ragd.daemon.fact_file import FactFile
+from ragd.daemon.errors import NotFoundError, StoreUnavailableError
 from ragd.daemon.files import paths
 from ragd.daemon.files.hints import Hint
 from ragd.daemon.files.own_output import output_files
 from ragd.daemon.inbox import Inbox
 from ragd.daemon.indexer import Indexer
 from ragd.daemon.model import HeldModel
-from ragd.daemon.parsing.limits import ParseLimits
-from ragd.daemon.parsing.pool import InlinePool, ParsePool, Parser
+from ragd.daemon.opening import held_model, inline_parser, parsing_pool, take_lock
+from ragd.daemon.parsing.pool import Parser
 from ragd.daemon.parsing.wire import ParseJob, ParsePoolError
 from ragd.daemon.recipes import Recipes, Tokenizer
 from ragd.daemon.requests import parse_forget, parse_get, parse_preview, parse_search
@@ -47,8 +39,7 @@ from ragd.daemon.surveyor import Surveyor
 from ragd.daemon.ticket import Ticket
 from ragd.daemon.worker import Worker
 from ragd.store.chroma.client import ChromaIndex
-from ragd.store.embedding.slot import open_model
-from ragd.store.errors import LockedError, ModelError, PlaceNotFoundError, StoreError
+from ragd.store.errors import PlaceNotFoundError, StoreError
 from ragd.store.filling import Pace
 from ragd.store.lock import StateLock
 from ragd.store.store import Store
@@ -59,9 +50,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCK_WAIT_S = 30.0
-"""A killed daemon's index process finishes its last write before the state is free."""
-_LOCK_TURN_S = 0.2
 _STOP_PATIENCE_S = 2.5
 """So long a stop waits for the batch under way; what is given up then is made good at the next start."""
 _PROGRESS_S = 0.2
@@ -155,15 +143,10 @@ class Engine:
         `before_store` is called once the lock is held. Raises StateLockedError, ModelUnavailableError,
         StoreUnavailableError, UsageError.
         """
-        lock = StateLock(config.state_dir)
-        try:
-            _take(lock, config)
-        except StoreError as error:
-            raise StoreUnavailableError(str(error)) from error
+        lock = take_lock(config)
         try:
             before_store()
-            model = HeldModel(_opened_model(config))
-            _check_budget(config, model)
+            model = held_model(config)
             folder = config.state_dir / INDEX_FOLDER
             return cls(
                 config,
@@ -171,7 +154,7 @@ class Engine:
                 model,
                 index_factory=lambda: ChromaIndex(folder, lock_fd=lock.fileno(), documents=config.store.documents),
                 index_path=folder,
-                parser=_inline_parser if inline_parsing else lambda held: _pool(config, held),
+                parser=inline_parser if inline_parsing else lambda held: parsing_pool(config, held),
             )
         except StoreError as error:
             lock.release()
@@ -345,56 +328,3 @@ def _as_user_errors() -> Iterator[None]:
         raise NotFoundError(str(error)) from error
     except StoreError as error:
         raise StoreUnavailableError(str(error)) from error
-
-
-def _opened_model(config: Config) -> Any:
-    embedding = config.embedding
-    try:
-        return open_model(
-            embedding.model,
-            offline=embedding.offline,
-            query_prompt=embedding.query_prompt,
-            document_prompt=embedding.document_prompt,
-            threads=config.model_threads,
-            device="cpu" if embedding.device == "auto" else embedding.device,
-            memory=FactFile(config.state_dir / "facts.json"),
-        )
-    except ModelError as error:
-        raise ModelUnavailableError(f"The embedding model cannot be loaded: {error}") from error
-
-
-def _check_budget(config: Config, model: HeldModel) -> None:
-    try:
-        limits_of(config.cut_settings(None, b""), model.counter, model.budget)
-    except ValueError as error:
-        raise UsageError(f"[embedding] document_prompt: {error}") from error
-
-
-def _inline_parser(held: HeldModel) -> Parser:
-    return InlinePool(held.counter_spec, held.budget)
-
-
-def _pool(config: Config, held: HeldModel) -> Parser:
-    limits = ParseLimits(config.limits.parse_seconds, config.limits.parse_memory_mb, config.limits.niceness)
-    return ParsePool(limits, held.counter_spec, held.budget, workers=max(1, min(4, config.cpu_threads // 2)))
-
-
-def _take(lock: StateLock, config: Config) -> None:
-    """Take the lock, waiting for a process that ends; at once StateLockedError when a daemon answers, also when it
-    begins to while we wait (two were started at the same time)."""
-    give_up_at, turn_s = time.monotonic() + LOCK_WAIT_S, 0.0
-    while True:
-        try:
-            lock.acquire(turn_s)
-            return
-        except LockedError as error:
-            if time.monotonic() >= give_up_at or not _is_dying(config):
-                raise StateLockedError(str(error)) from error
-        turn_s = _LOCK_TURN_S
-
-
-def _is_dying(config: Config) -> bool:
-    """Nobody answers on the socket: whoever holds the lock is a process that ends, or a command that works alone."""
-    from ragd.daemon.api.sockets import answers
-
-    return not (config.socket_path.exists() and answers(config.socket_path))
