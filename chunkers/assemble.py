@@ -23,7 +23,13 @@ from ragd.chunkers.tokens import TokenCounter
 
 VERSION = 1
 
-_KINDS = {"paragraph": "prose", "list_item": "list", "table_header": "table", "table_row": "table"}
+_KINDS = {
+    "paragraph": "prose",
+    "list_item": "list",
+    "table_header": "table",
+    "table_row": "table",
+    "table_line": "table",
+}
 """Kinds of chunks that are not called like their atoms."""
 _LONGER_FIRST = 1.5
 """One sentence may be this much longer than the overlap that was asked for."""

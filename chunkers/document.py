@@ -18,7 +18,8 @@ GLUED = math.inf
 
 @dataclass(slots=True)
 class Block:
-    """A typed piece of a document: heading, paragraph, list_item, fence, table_header, table_row, function ..."""
+    """A typed piece of a document: heading, paragraph, list_item, fence, table_header, table_row (under that
+    header), table_line (a row of a table without one), function ..."""
 
     kind: str
     start: int

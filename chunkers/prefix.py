@@ -72,7 +72,7 @@ class PrefixMaker:
         """Shorten from the middle: the title goes first, then the path's inner elements, then the last one's end."""
         if not elements or limit < 1:
             return ""
-        kept = [self._cut_words(element, max(limit, 1)) for element in elements]
+        kept = [cut for cut in (self._cut_words(element, limit) for element in elements) if cut]
         line = SEPARATOR.join(kept)
         if self._count(line) <= limit:
             return line
@@ -86,8 +86,11 @@ class PrefixMaker:
     def _shortened_context(self, context: str, limit: int) -> str:
         if not context or self._count(context) <= limit:
             return context
-        lines = [line for line in context.split("\n") if not _DELIMITER_ROW.fullmatch(line)]
-        return self._cut_words("\n".join(lines), limit)
+        lines = context.split("\n")
+        shortest = [re.sub("-+", "-", line) if _DELIMITER_ROW.fullmatch(line) else line for line in lines]
+        if self._count("\n".join(shortest)) <= limit:
+            return "\n".join(shortest)
+        return self._cut_words("\n".join(line for line in lines if not _DELIMITER_ROW.fullmatch(line)), limit)
 
     def _cut_words(self, text: str, limit: int) -> str:
         """The longest beginning of whole words that fits, with an ellipsis where something is missing."""

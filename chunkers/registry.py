@@ -39,17 +39,17 @@ class TypeEntry:
 
 PARSER_VERSIONS: dict[str, int] = {
     "plain": 2,
-    "markdown": 1,
-    "html": 1,
+    "markdown": 2,
+    "html": 2,
     "code": 1,
     "layout": 1,
-    "csv_table": 1,
+    "csv_table": 2,
 }
 
 STRATEGY_VERSIONS: dict[str, int] = {
-    "paragraph": 2,
-    "structure": 1,
-    "blocks": 1,
+    "paragraph": 3,
+    "structure": 2,
+    "blocks": 2,
     "code": 1,
     "table": 1,
 }

@@ -61,10 +61,12 @@ def parse(text: str, *, name: str) -> Document:
 
 
 def delimiter_of(text: str, *, preferred: str) -> str:
-    """The delimiter under which the first records agree best on a number of columns greater than one."""
-    best, best_score = preferred, (0.0, 0, False)
+    """The delimiter under which the first records agree best on a number of columns greater than one, and under
+    which the quotes enclose whole cells."""
+    best, best_score = preferred, (0.0, 0.0, 0, False)
     for delimiter in DELIMITERS:
-        counts = Counter(len(record.values) for record in _sample(text, delimiter))
+        sample = list(_sample(text, delimiter))
+        counts = Counter(len(record.values) for record in sample)
         wide = {columns: times for columns, times in counts.items() if columns > 1}
         if not wide:
             continue
@@ -72,7 +74,8 @@ def delimiter_of(text: str, *, preferred: str) -> str:
         agreement = wide[columns] / sum(counts.values())
         if delimiter == preferred == "\t" and agreement >= _SURE_SHARE:
             return delimiter  # the name of the file says so
-        score = (round(agreement, 1), columns, delimiter == preferred)
+        well_quoted = sum(not any(value.startswith('"') for value in record.values) for record in sample) / len(sample)
+        score = (round(agreement, 1), round(well_quoted, 1), columns, delimiter == preferred)
         if score > best_score:
             best, best_score = delimiter, score
     return best

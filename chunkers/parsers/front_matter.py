@@ -1,4 +1,4 @@
-"""YAML front matter: title, tags and other metadata. The only door to PyYAML.
+"""Front matter in YAML or TOML: title, tags and other metadata. The only door to PyYAML.
 
 What must stay true: no front matter raises, costs more than its size allows, or puts anything but JSON into the
 metadata.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass, field
 
 import yaml
@@ -45,8 +46,21 @@ def read_front_matter(content: str) -> FrontMatter | None:
         return FrontMatter(warnings=[f"front matter is not YAML: {reason}"]) if looks_like_keys else None
     if loaded is None:
         return FrontMatter()
-    if not isinstance(loaded, dict):
+    return _kept(loaded) if isinstance(loaded, dict) else None
+
+
+def read_toml_front_matter(content: str) -> FrontMatter | None:
+    """Metadata of the text between two lines of +++, as some site generators have it; None if it is not TOML."""
+    if len(content) > _MOST_CHARS:
         return None
+    try:
+        return _kept(tomllib.loads(content))
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
+        return None
+
+
+def _kept(loaded: dict[object, object] | dict[str, object]) -> FrontMatter:
+    """What was read, as JSON."""
     try:
         metadata = _JsonMaker().convert(loaded, 0)
     except _TooLargeError:

@@ -324,7 +324,7 @@ class _Writer:
         for row in table.rows[count:]:
             if row.anchor:
                 self.out.see_anchor(row.anchor, is_own=True)
-            self._write("table_row", row_text(row.cells, table.columns), line=row.line)
+            self._write("table_row" if count else "table_line", row_text(row.cells, table.columns), line=row.line)
         return True
 
     def _write_header(self, table: Table, count: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ragd.chunkers.document import Block
 
-_TIGHT = frozenset(["list_item", "table_row", "table_header"])
+_TIGHT = frozenset(["list_item", "table_row", "table_header", "table_line"])
 """Kinds of blocks that stand on neighbouring lines among their like."""
 
 

@@ -1,4 +1,4 @@
-"""Markdown: CommonMark with tables, front matter and footnotes, as a flat list of blocks of whole lines.
+"""Markdown: CommonMark with tables, front matter (YAML or TOML) and footnotes, as a flat list of blocks of whole lines.
 
 What must stay true: headings, fences and tables are what the CommonMark parser says they are; every non-blank
 line is in exactly one block or in the dropped front matter, also where the parser gives no token for it (link
@@ -19,10 +19,11 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from ragd.chunkers.decode import unified_newlines
 from ragd.chunkers.document import Block, Document
-from ragd.chunkers.parsers.front_matter import read_front_matter
+from ragd.chunkers.parsers.front_matter import FrontMatter, read_front_matter, read_toml_front_matter
 from ragd.chunkers.parsers.markdown_tables import header_text, leading_header_rows
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_TOML_FRONT = re.compile(r"\+\+\+[ \t]*\n(.*?\n)??\+\+\+[ \t]*(?=\n|\Z)", re.DOTALL)
 _ATTRIBUTES = re.compile(r"\s*\{[#.:][^{}]*\}\s*$")
 _ONLY_MARKERS = re.compile(r"[\s>]*")
 _TAGS = re.compile(r"<!--.*?-->|<[^>]*>", re.DOTALL)
@@ -37,18 +38,30 @@ def parse(text: str, *, name: str) -> Document:
     del name  # the stem stands in as title elsewhere
     document = Document(text=text, type="markdown")
     unified = unified_newlines(text)
-    tokens = _block_parser().parse(unified)
-    if tokens and tokens[0].type == "front_matter":
-        front = read_front_matter(tokens[0].content)
-        if front is None:
-            tokens = _block_parser(front_matter=False).parse(unified)
-        else:
-            document.metadata, document.title = front.metadata, front.title
-            document.warnings += front.warnings
     lines = _LineTable(text)
-    document.blocks = _blocks(tokens, lines, document)
+    toml = _TOML_FRONT.match(unified)
+    front = read_toml_front_matter(toml.group(1) or "") if toml else None
+    front_lines = 0
+    if toml and front is not None:
+        front_lines = toml.group().count("\n") + 1
+        document.dropped.append((0, lines.span((0, front_lines))[1], "front_matter"))
+        tokens = _block_parser(front_matter=False).parse("\n" * (front_lines - 1) + unified[toml.end() :])
+    else:
+        tokens = _block_parser().parse(unified)
+        front = _front_matter(tokens)
+        if front is None and tokens and tokens[0].type == "front_matter":
+            tokens = _block_parser(front_matter=False).parse(unified)
+    if front is not None:
+        document.metadata, document.title = front.metadata, front.title
+        document.warnings += front.warnings
+    document.blocks = _blocks(tokens, lines, document, front_lines)
     _set_title(document)
     return document
+
+
+def _front_matter(tokens: list[Token]) -> FrontMatter | None:
+    """YAML front matter; None if there is none, or if it is prose between two thematic breaks."""
+    return read_front_matter(tokens[0].content) if tokens and tokens[0].type == "front_matter" else None
 
 
 class _LineTable:
@@ -96,10 +109,10 @@ def _block_parser(*, front_matter: bool = True) -> MarkdownIt:
     return parser
 
 
-def _blocks(tokens: list[Token], lines: _LineTable, document: Document) -> list[Block]:
-    """Blocks of the tokens, and of the lines between them that have none."""
+def _blocks(tokens: list[Token], lines: _LineTable, document: Document, first_line: int) -> list[Block]:
+    """Blocks of the tokens, and of the lines from `first_line` on between them that have none."""
     blocks: list[Block] = []
-    next_line = 0
+    next_line = first_line
     for block, (first, last) in _leaves(tokens, lines, document):
         _fill_gap(blocks, lines, next_line, first)
         if block.kind == "front_matter":
@@ -115,7 +128,7 @@ def _blocks(tokens: list[Token], lines: _LineTable, document: Document) -> list[
 
 def _leaves(tokens: list[Token], lines: _LineTable, document: Document) -> Iterator[tuple[Block, Lines]]:
     """Blocks that tokens stand for, with their lines, in order and disjoint."""
-    depth = quotes = 0
+    depth = quotes = notes = 0
     item_starts = False
     done = 0
     for index, token in enumerate(tokens):
@@ -125,6 +138,8 @@ def _leaves(tokens: list[Token], lines: _LineTable, document: Document) -> Itera
             depth, item_starts = depth - 1, False
         elif token.type in ("blockquote_open", "blockquote_close"):
             quotes += token.nesting
+        elif token.type in ("footnote_reference_open", "footnote_reference_close"):
+            notes += token.nesting
         if token.map is None or token.type not in _LEAF_KINDS:
             continue
         where = lines.trimmed(max(token.map[0], done), token.map[1])
@@ -134,7 +149,7 @@ def _leaves(tokens: list[Token], lines: _LineTable, document: Document) -> Itera
             where = (where[0], min(where[1] + 1, len(lines)))  # the delimiter row belongs to no token
         done = where[1]
         block = Block(_LEAF_KINDS[token.type], *lines.span(where), level=depth)
-        if token.type == "heading_open" and depth == 0 and quotes == 0:
+        if token.type == "heading_open" and depth == quotes == notes == 0:
             block.level, block.text = int(token.tag[1]), heading_text(tokens[index + 1].content)
         elif token.type == "thead_open":
             block.text = header_text(document.text[block.start : block.end])

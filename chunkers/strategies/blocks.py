@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ragd.chunkers.document import GLUED, Atom, Document, Outline, Region
+from ragd.chunkers.document import GLUED, Atom, Block, Document, Outline, Region
 from ragd.chunkers.limits import Limits
 from ragd.chunkers.tokens import TokenCounter
 
@@ -22,11 +22,18 @@ def outline(document: Document, counter: TokenCounter, limits: Limits) -> Outlin
     del counter, limits
     atoms: list[Atom] = []
     glue = False
+    header: Block | None = None
     for block in document.blocks:
         text = document.text[block.start : block.end]
         indent = len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
         cost = GLUED if glue else _BLANK_COST + _DEPTH_COST * min(_DEEPEST, indent // 4)
-        atoms.append(Atom(block.start, block.end, cost, "block", split="lines", language=document.language))
+        atom = Atom(block.start, block.end, cost, "block", split="lines", language=document.language)
+        if block.kind != "table_row":
+            header = block if block.kind == "table_header" else None
+        if header is not None:
+            atom.context, atom.context_from = header.text, header.start
+        atoms.append(atom)
         lines = text.splitlines()
         glue = len(lines) <= 10 and all(_COMMENT_ONLY.fullmatch(line) for line in lines)
+        glue = glue or block is header
     return Outline([Region(atoms)] if atoms else [])

@@ -1,7 +1,8 @@
 """Prose: sentences grouped by paragraph, chapters as hard boundaries.
 
 What must stay true: atoms are sentences (or lines, where the text is made of lines), and the first atom of a
-paragraph is a cheap place to cut. An underlined title stays whole and with what it stands above.
+paragraph is a cheap place to cut. An underlined title stays whole and with what it stands above, a table's row with
+its column names.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import re
 from ragd.chunkers.document import GLUED, Atom, Block, Document, Outline, Region, Unit
 from ragd.chunkers.limits import Limits
 from ragd.chunkers.sentences import sentence_spans
+from ragd.chunkers.strategies.drawn import DrawnTable, drawn_table, line_cost
 from ragd.chunkers.tokens import TokenCounter
 
-PARAGRAPH_COST, LINE_COST, SENTENCE_COST = 0.05, 0.15, 0.35
+PARAGRAPH_COST, SENTENCE_COST = 0.05, 0.35
 
 _RULES = frozenset("=-~^\"'#*+`:._")
+_DIRECTIVE = re.compile(r"[ \t]*\.\. [\w:-]+::[^\r\n]*(?:(?:\r\n|\r|\n)[ \t]+:[^\r\n]*)*")
+"""A directive of reStructuredText with its options: its content is the indented paragraph below."""
+_ANNOUNCED = re.compile(r"[ \t]+\S|[-*+•][ \t]|\d{1,3}[.)][ \t]|\.\. ")
 _MOST_TITLE_CHARS = 300
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_DRAWN_LINE = re.compile(r"[ \t]*[|+][^\r\n]*(?:\r\n|\r|\n|\Z)")
 
 
 def outline(document: Document, counter: TokenCounter, limits: Limits) -> Outline:
@@ -29,6 +33,8 @@ def outline(document: Document, counter: TokenCounter, limits: Limits) -> Outlin
     region: list[Atom] = []
     unit = -1
     under_title = False
+    header: Block | None = None
+    before: Block | None = None
     for block in document.blocks:
         if block.kind == "heading":
             if region and region[-1].kind != "heading":
@@ -50,18 +56,58 @@ def outline(document: Document, counter: TokenCounter, limits: Limits) -> Outlin
             continue
         glued = under_title or (bool(region) and region[-1].kind == "heading")
         under_title = is_underlined(document.text, block)
-        lines = drawn_lines(document.text, block)
-        spans = [(block.start, block.end)] if under_title else lines or prose_spans(document.text, block)
-        may_repeat = not under_title and not lines
-        for index, (start, end) in enumerate(spans):
-            inside = _line_cost(document.text, start) if lines else SENTENCE_COST
-            cost = inside if index else GLUED if glued else PARAGRAPH_COST
-            region.append(Atom(start, end, cost, "paragraph", section, unit=unit, overlap=may_repeat))
+        atoms = _paragraph(document.text, block, whole=under_title)
+        if block.kind != "table_row":
+            header = block if block.kind == "table_header" else None
+        if header is not None:
+            for atom in atoms:
+                atom.context, atom.context_from = header.text, header.start
+            glued = glued or before is header
+        glued = glued or (before is not None and leads_in(document.text, before, block))
+        for atom in atoms:
+            atom.section, atom.unit = section, unit
+        if atoms and glued:
+            atoms[0].cost = GLUED
+        region += atoms
+        before = block
     if region:
         made.regions.append(Region(region))
-    for before, after in zip(made.units, made.units[1:], strict=False):
-        before.end = after.start
+    for earlier, later in zip(made.units, made.units[1:], strict=False):
+        earlier.end = later.start
     return made
+
+
+def leads_in(text: str, before: Block, block: Block) -> bool:
+    """Whether a paragraph ends with a colon and the next one is what it announces: indented or a list."""
+    announces = text[max(before.start, before.end - 8) : before.end].rstrip().endswith((":", "："))
+    if not announces and before.end - before.start < _MOST_TITLE_CHARS:
+        announces = _DIRECTIVE.fullmatch(text, before.start, before.end) is not None
+    return announces and _ANNOUNCED.match(text, block.start, block.end) is not None
+
+
+def _paragraph(text: str, block: Block, *, whole: bool) -> list[Atom]:
+    """The atoms of one paragraph: sentences, or the lines of a drawn table, or one where it must stay `whole`."""
+    table = None if whole else drawn_table(text, block.start, block.end)
+    if table is not None:
+        return _table_lines(text, table)
+    if whole or block.kind in ("table_header", "table_row", "table_line"):
+        return [Atom(block.start, block.end, PARAGRAPH_COST, "paragraph", split="prose" if whole else "lines")]
+    return [
+        Atom(start, end, SENTENCE_COST if index else PARAGRAPH_COST, "paragraph", overlap=True)
+        for index, (start, end) in enumerate(prose_spans(text, block))
+    ]
+
+
+def _table_lines(text: str, table: DrawnTable) -> list[Atom]:
+    """A line each, the header's with the first row below it; each row under the header it needs."""
+    atoms: list[Atom] = []
+    for index, (start, end) in enumerate(table.lines):
+        cost = line_cost(text, start) if index else PARAGRAPH_COST
+        atom = Atom(start, end, GLUED if 0 < index <= table.header_lines else cost, "paragraph", split="lines")
+        if index >= table.header_lines > 0:
+            atom.context, atom.context_from = table.header, table.lines[0][0]
+        atoms.append(atom)
+    return atoms
 
 
 def is_underlined(text: str, block: Block) -> bool:
@@ -77,24 +123,6 @@ def is_underlined(text: str, block: Block) -> bool:
 
 def _is_rule(line: str) -> bool:
     return len(line) >= 3 and line[0] in _RULES and line == line[0] * len(line)
-
-
-def drawn_lines(text: str, block: Block) -> list[tuple[int, int]]:
-    """Spans of the lines of a table drawn with + and |; none when the paragraph is something else."""
-    spans: list[tuple[int, int]] = []
-    position = block.start
-    while position < block.end:
-        match = _DRAWN_LINE.match(text, position, block.end)
-        if match is None:
-            return []
-        spans.append((position, position + len(match.group().rstrip("\r\n"))))
-        position = match.end()
-    return spans if len(spans) > 1 else []
-
-
-def _line_cost(text: str, start: int) -> float:
-    """Between two rows of a drawn table is a better place than within one of several lines."""
-    return PARAGRAPH_COST if text[start : start + 200].lstrip(" \t").startswith("+") else LINE_COST
 
 
 def prose_spans(text: str, block: Block) -> list[tuple[int, int]]:

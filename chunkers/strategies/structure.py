@@ -28,12 +28,13 @@ _COSTS = {
     "fence": 0.15,
     "code": 0.15,
     "table_row": 0.3,
+    "table_line": 0.3,
 }
 _OTHER_COST = 0.1
 _LIST_COST, _NESTED_COST, _MOST_LIST_COST = 0.15, 0.1, 0.45
 _QUOTE_INNER_COST = 0.25
-_SPLIT_BY_LINES = frozenset(["fence", "code", "html", "table_header", "table_row"])
-_LED_IN = frozenset(["fence", "code", "table_header", "list_item", "quote"])
+_SPLIT_BY_LINES = frozenset(["fence", "code", "html", "table_header", "table_row", "table_line"])
+_LED_IN = frozenset(["fence", "code", "table_header", "table_line", "list_item", "quote"])
 
 
 @dataclass(slots=True)
@@ -110,8 +111,10 @@ def _innermost(trail: list[tuple[int, str, int]]) -> int:
 def _joined_chains(sections: list[_Section]) -> list[_Section]:
     """Sections without a body joined with what follows them."""
     joined: list[_Section] = []
+    bare = False
     for section in sections:
-        if joined and joined[-1].bare:
+        follows_bare, bare = bare, section.bare  # asked once a section: a chain may be as long as the file
+        if follows_bare:
             chain = joined[-1]
             section.atoms[0].cost = CHAIN_COST
             chain.atoms += section.atoms
@@ -147,7 +150,8 @@ class _AtomMaker:
 
     def atoms(self, block: Block, section: tuple[str, ...], unit: int) -> list[Atom]:
         cost = self._cost(block)
-        self._header = block if block.kind == "table_header" else self._header
+        if block.kind != "table_row":
+            self._header = block if block.kind == "table_header" else None
         self._before = block
         if block.kind == "heading" and block.level:
             return [Atom(block.start, block.end, cost, "heading", section, block.text, unit=unit)]
@@ -187,7 +191,8 @@ class _AtomMaker:
             return True
         if block.kind == "html" and self._text[block.start : block.start + 40].lstrip().startswith("</"):
             return True
-        led_in = block.kind in _LED_IN and before.kind in ("paragraph", "list_item", "quote")
+        pictured = block.kind == "paragraph" and self._text.startswith("![", block.start)
+        led_in = (block.kind in _LED_IN or pictured) and before.kind in ("paragraph", "list_item", "quote")
         if led_in and not (block.kind == "quote" and before.kind == "quote"):
             return self._text[max(before.start, before.end - 8) : before.end].rstrip(" \t*_`").endswith((":", "："))
         return False

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from ragd.chunkers.document import Block
-from ragd.chunkers.strategies.paragraph import drawn_lines, is_underlined
+from ragd.chunkers.strategies.drawn import drawn_table
+from ragd.chunkers.strategies.paragraph import is_underlined
 
 _SENTENCES = "The harbour lay quiet under a grey sky, and nobody spoke of the third boat. " * 3
 
@@ -68,7 +69,10 @@ def test_a_drawn_table_is_cut_between_its_rows(tools: SimpleNamespace) -> None:
 
 
 def test_one_line_or_a_sentence_is_no_drawn_table() -> None:
-    for text in ("| a | b |", "+1 for this.\nAnd for that.", "words"):
-        assert drawn_lines(text, Block("paragraph", 0, len(text))) == []
+    for text in ("| a | b |", "+1 for this.\nAnd for that.", "words", "=====\nTitle\n====="):
+        assert drawn_table(text, 0, len(text)) is None
     text = "x\n\n| a |\r\n| b |"
-    assert [text[start:end] for start, end in drawn_lines(text, Block("paragraph", 3, len(text)))] == ["| a |", "| b |"]
+    table = drawn_table(text, 3, len(text))
+    assert table is not None
+    assert [text[start:end] for start, end in table.lines] == ["| a |", "| b |"]
+    assert table.header == ""

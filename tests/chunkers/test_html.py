@@ -221,8 +221,8 @@ def test_a_layout_table_is_no_table() -> None:
     nested = "<table><tr><td>x<td><table><tr><td>1<td>2<tr><td>3<td>4</table></table>"
     assert kinds(parse(nested, name="a.html")) == [
         ("paragraph", 0, "x"),
-        ("table_row", 0, "| 1 | 2 |"),
-        ("table_row", 0, "| 3 | 4 |"),
+        ("table_line", 0, "| 1 | 2 |"),
+        ("table_line", 0, "| 3 | 4 |"),
     ]
 
 
