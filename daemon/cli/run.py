@@ -13,6 +13,7 @@ import click
 
 from ragd.daemon.cli.invocation import Invocation, common_options
 from ragd.daemon.cli.output import say
+from ragd.daemon.errors import UsageError
 
 if TYPE_CHECKING:
     from ragd.daemon.config import Config
@@ -31,12 +32,21 @@ def command(invocation: Invocation, folders: tuple[str, ...], sample: bool) -> i
     from ragd.daemon.cli.run_view import open_view
     from ragd.daemon.run import run_daemon
 
-    config = _config(invocation, [os.path.abspath(folder) for folder in folders], sample=sample)
+    config = _config(invocation, [_folder(folder) for folder in folders], sample=sample)
     for warning in config.warnings:
         say(f"ragd: {warning}")
     with open_view(sys.stderr, ask_command(config, os.environ, sys.argv[0])) as view:
         _log_to(view.log_handler)
         return run_daemon(config, report=view.report)
+
+
+def _folder(named: str) -> str:
+    """A slip of the pen must not stay in the configuration; a disk that is away today is written there by hand."""
+    folder = os.path.abspath(named)
+    if not os.path.isdir(folder):
+        what = "is no folder" if os.path.lexists(folder) else "is not there"
+        raise UsageError(f"{folder} {what}; nothing was written to the configuration")
+    return folder
 
 
 def _config(invocation: Invocation, folders: list[str], *, sample: bool) -> Config:

@@ -62,6 +62,18 @@ def test_a_folder_more_is_added_and_what_was_written_stays(ran: list[Config], tm
     assert file.read_bytes() == before
 
 
+def test_a_mistyped_folder_is_refused_and_not_written(
+    ran: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file.md").write_text("text")
+    assert main(["run", str(tmp_path / "one"), str(tmp_path / "onne")]) == 2
+    assert f"{tmp_path}/onne is not there" in capsys.readouterr().err
+    assert main(["run", str(tmp_path / "file.md")]) == 2
+    assert f"{tmp_path}/file.md is no folder" in capsys.readouterr().err
+    assert not ran
+    assert not (tmp_path / "config").exists()
+
+
 def test_a_configuration_as_it_stands_is_run_as_it_stands(ran: list[Config], tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text("[[root]]\npath = 'one'\n")
