@@ -92,7 +92,7 @@ _LEFTOVER_NAME = re.compile(
     | \.~lock\. .* \# \Z                        # LibreOffice
     | .* ~ \Z                                   # backups of vim, emacs, gedit
     | \# .* \# \Z | \.\# .*                     # emacs: autosave, lock
-    | \. .* \.sw[a-p] \Z                        # vim swap files
+    | \. .* \.sw[a-px] \Z                       # vim: swap files, and what it tries names with
     | 4913 \Z                                   # vim asks with it whether it may write here
     | \.goutputstream- .*                       # GLib's safe save
     | \.nfs [0-9a-f]{8,} \Z | \.fuse_hidden .*  # open files that were deleted

@@ -37,7 +37,8 @@ LEFTOVERS = [
     "~$report.docx", ".report.md.swp", "notes.md~", "#notes.md#", ".goutputstream-ABC", "x.part",
     "x.crdownload", "4913", ".#notes.md", "a.tmp", ".a.md.tmp", ".notes.md.swo", ".~lock.report.odt#",
     ".nfs000000000001", ".fuse_hidden0001", "a.md___jb_tmp___", "._a.md", ".DS_Store", "Thumbs.db",
-    "desktop.ini", "~syncthing~a.md.x", ".syncthing.a.md.x", "A.TMP",
+    "desktop.ini", "~syncthing~a.md.x", ".syncthing.a.md.x", "A.TMP", ".a.md.swx", ".a.md.un~", "a.md.~1~",
+    ".a.md.kate-swp", "a.opdownload", "x.partial", "~WRL0001.tmp", "a.md.download",
 ]  # fmt: skip
 
 
