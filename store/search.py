@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ragd.store.dense import Scored, Vector, nearest
@@ -24,7 +24,7 @@ from ragd.store.lexical import best_matching, match_terms, telling_terms
 from ragd.store.passages import neighbours_of, siblings_of
 from ragd.store.rows import CHUNK_SELECT, ChunkRow, chunk_row
 from ragd.store.snapshot import Snapshot
-from ragd.store.types import Client, Embedder, RootView, SearchRequest, VectorIndex
+from ragd.store.types import Client, Embedder, Filters, RootView, SearchRequest, VectorIndex
 from ragd.store.vector_cache import VectorCache
 
 WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 1.0}
@@ -253,6 +253,10 @@ def _notices_on(
         notices.append("the query is empty")
     if generation is None:
         notices.append("nothing is indexed yet")
+    elif not hits and (unknown := sorted(set(request.filters.root or ()) - roots.keys())):
+        notices.append(f"there is no root {', '.join(unknown)}; there are: {', '.join(sorted(roots))}")
+    elif not hits and request.filters != Filters():
+        notices.append(f"nothing was found within the filters ({_told(request.filters)})")
     for name in sorted({str(hit["root"]) for hit in hits}):
         root = roots[name]
         if root.state == "unavailable":
@@ -260,3 +264,15 @@ def _notices_on(
         elif root.state == "mass_deletion":
             notices.append(f"many files of {root.path} are gone; its hits may show what is no longer there")
     return notices
+
+
+def _told(filters: Filters) -> str:
+    """The filters that were given, for a person who may have mistyped one."""
+    told = []
+    for name in (field.name for field in fields(filters)):
+        value = getattr(filters, name)
+        if isinstance(value, tuple):
+            told.append(f"{name}: {', '.join(value)}")
+        elif value is not None:
+            told.append("since" if name == "since_ns" else f"{name}: {value}")
+    return "; ".join(told)

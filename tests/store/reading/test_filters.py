@@ -231,3 +231,12 @@ def test_a_root_that_was_emptied_costs_no_filter(tmp_path: Path) -> None:
     world.search("alpha", mode="dense")
     assert len(world.index.asked) == 1
     world.close()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "lexical"])
+def test_an_empty_answer_names_the_filters_that_may_be_mistyped(library: World, mode: str) -> None:
+    assert library.search("alpha", mode=mode)["notice"] is None
+    answer = library.search("alpha", mode=mode, type=("markdwn",), since_ns=5)
+    assert (answer["hits"], answer["notice"]) == ([], "nothing was found within the filters (type: markdwn; since)")
+    answer = library.search("alpha", mode=mode, root=("nots",))
+    assert answer["notice"].startswith("there is no root nots; there are: ")
