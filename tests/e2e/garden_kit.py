@@ -78,11 +78,11 @@ class Garden:
             self.gone.append(self.marks.pop(rel))
 
     def churn(self, size: int) -> None:
-        """Some of everything; the number of files stays near what it is."""
-        self.plant(size)
+        """Some of everything."""
+        self.plant(size // 2)
         self.edit(size)
         self.rename(size // 2)
-        self.delete(size)
+        self.delete(size // 3)
 
     def _some(self, count: int) -> list[str]:
         return self.random.sample(sorted(self.marks), min(count, len(self.marks)))
