@@ -39,7 +39,7 @@ class TypeEntry:
 
 PARSER_VERSIONS: dict[str, int] = {
     "plain": 2,
-    "markdown": 2,
+    "markdown": 3,
     "html": 2,
     "code": 1,
     "layout": 1,

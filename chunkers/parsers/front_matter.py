@@ -18,6 +18,8 @@ from ragd.chunkers.records import Json
 _MOST_CHARS = 100_000
 _MOST_NODES = 5_000
 _MOST_DEPTH = 20
+_LARGEST_INT = 2**63 - 1
+"""What every JSON reader, SQLite and the wire between processes keep exactly."""
 _KEY_LINE = re.compile(r"(?:\s*#.*)?\s*[\w\"'][\w .\"'-]*:(?:\s|\Z)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -69,7 +71,7 @@ def _kept(loaded: dict[object, object] | dict[str, object]) -> FrontMatter:
     if "tags" in metadata:
         metadata["tags"] = _tags(metadata["tags"])
     title = metadata.get("title")
-    named = " ".join(str(title).split()) if isinstance(title, str | int | float) else ""
+    named = " ".join(_as_written(title).split()) if isinstance(title, str | int | float) else ""
     return FrontMatter(metadata, named or None)
 
 
@@ -87,19 +89,36 @@ class _JsonMaker:
         self._nodes += 1
         if self._nodes > _MOST_NODES or depth > _MOST_DEPTH:
             raise _TooLargeError
-        if value is None or isinstance(value, bool | int):
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, int):
+            return value if -_LARGEST_INT <= value <= _LARGEST_INT else hex(value)
         if isinstance(value, str):
-            return value.encode("utf-8", "replace").decode().replace("\x00", " ")
+            return _clean(value)
         if isinstance(value, float):
             return value if math.isfinite(value) else str(value)
         if isinstance(value, dict):
-            return {str(key): self.convert(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list | tuple | set):
+            return {self._key(key): self.convert(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, set):  # its order is another in every process
+            return sorted((self.convert(item, depth + 1) for item in value), key=repr)
+        if isinstance(value, list | tuple):
             return [self.convert(item, depth + 1) for item in value]
         if isinstance(value, bytes):
             return value.hex()
         return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+    def _key(self, key: object) -> str:
+        plain = self.convert(key, 0) if key is None or isinstance(key, bool | int | str) else str(key)
+        return _as_written(plain) if isinstance(plain, str | int | float) else "null"
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\x00", " ")
+
+
+def _as_written(value: str | float) -> str:
+    """A scalar as YAML and TOML write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _tags(value: Json) -> Json:
@@ -107,4 +126,5 @@ def _tags(value: Json) -> Json:
     if isinstance(value, str):
         return [tag.strip() for tag in value.split(",") if tag.strip()]
     items = value if isinstance(value, list) else [value]
-    return [str(item).strip() for item in items if isinstance(item, str | int | float) and str(item).strip()]
+    words = [_as_written(item).strip() for item in items if isinstance(item, str | int | float)]
+    return [word for word in words if word]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from ragd.chunkers.records import Chunk, Cut
@@ -322,3 +324,56 @@ def test_fault_b15_no_nul_is_left_anywhere(tools: SimpleNamespace, name: str, da
     result = tools.laws(data, name)
     assert any("zqx" in chunk.text for chunk in result.chunks)
     assert "\x00" not in repr(result).encode().decode("unicode_escape")
+
+
+def _front(text: str) -> str:
+    return f"---\n{text}\n---\n\n# H\n\nzqx\n"
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "n: " + "9" * 400,
+        "n: " + "9" * 5000,
+        "n: 0x" + "f" * 9000,
+        "0x" + "f" * 9000 + ": x",
+        "f: 1e999\ng: -.inf\nh: .nan",
+        "1: x\nnull: y\ntrue: z\n2024-01-01: d",
+        "? [a, b]\n: c\nd: e",
+        "a: 1\na: 2",
+        "s: !!set {a, b}\nb: !!binary aGk=\no: !!omap [a: 1]",
+        "t: 12:30:45\nv: 190:20:30\nw: 014",
+        "d: " + "[" * 300 + "]" * 300,
+        "\n".join(f"k{n}: {n}" for n in range(9000)),
+        '"\\0nul": "\\ud800"',
+    ],
+)
+def test_fault_d4_whatever_front_matter_says_it_becomes_plain_values(tools: SimpleNamespace, front: str) -> None:
+    """Values that JSON, SQLite and the pipe to a parsing child all hold."""
+    result = tools.laws(_front(front).encode())
+    assert json.loads(json.dumps(result.metadata, allow_nan=False)) == result.metadata
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(result.metadata)) == result.metadata
+    assert "zqx" in result.chunks[-1].text
+
+
+def test_fault_d4_values_of_front_matter_keep_their_types(tools: SimpleNamespace) -> None:
+    front = "author:\ntags: []\ntags2: [a, b]\nowner: {name: x}\ndate: 2024-05-01\nn: .nan"
+    assert tools.laws(_front(front).encode()).metadata == {
+        "author": None,
+        "tags": [],
+        "tags2": ["a", "b"],
+        "owner": {"name": "x"},
+        "date": "2024-05-01",
+        "n": "nan",
+    }
+    mixed = "tags: [a, 1, 1.5, true, null, {x: y}, [z], 2024-05-01, ' b ', '']\ntitle: true"
+    result = tools.laws(_front(mixed).encode())
+    assert (result.metadata["tags"], result.title) == (["a", "1", "1.5", "true", "2024-05-01", "b"], "true")
+    toml = '+++\ntags = ["a"]\nd = 2024-05-01\nn = nan\no = {a = 1}\ne = []\n+++\nzqx\n'
+    assert tools.laws(toml.encode()).metadata == {
+        "tags": ["a"],
+        "d": "2024-05-01",
+        "n": "nan",
+        "o": {"a": 1},
+        "e": [],
+    }
