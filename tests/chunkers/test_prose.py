@@ -82,6 +82,15 @@ def test_sentences_are_not_cut_where_a_paragraph_fits(tools: SimpleNamespace) ->
         assert chunk.text.rstrip().endswith(".")
 
 
+def test_a_lead_in_stays_with_what_it_announces(tools: SimpleNamespace) -> None:
+    words = "Some words stand here and there. " * 30
+    code = "\n".join(f"    call_{n}(value)" for n in range(20))
+    for lead_in in ("Type this:", ".. code-block:: python\n   :caption: zqx", "Run it like so::"):
+        result = tools.laws(f"{words}\n\n{lead_in}\n\n{code}\n\n{words}".encode(), "a.rst")
+        (chunk,) = [chunk for chunk in result.chunks if "call_0(" in chunk.text]
+        assert lead_in in chunk.text
+
+
 def test_a_heading_needs_distance_and_something_below() -> None:
     text = "Not At Start\n\nwords.\n\nNot A Heading\n\nwords\n\n\nA Heading Here\n\nwords\n\nChapter 2\n\nwords"
     headings = [block.text for block in parse(text, name="a").blocks if block.kind == "heading"]
