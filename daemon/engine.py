@@ -107,10 +107,11 @@ class Engine:
         self.inbox = Inbox(debounce_ms=config.watch.debounce_ms, max_delay_ms=config.watch.max_delay_ms, clock=clock)
         self._parser = parser(model)
         max_bytes = int(config.limits.max_file_mb * 1_000_000)
+        self._surveyor = Surveyor(self.roots, recipes, self.store, max_bytes=max_bytes, clock_ns=clock_ns)
         self.worker = Worker(
             inbox=self.inbox,
             roots=self.roots,
-            surveyor=Surveyor(self.roots, recipes, self.store, max_bytes=max_bytes, clock_ns=clock_ns),
+            surveyor=self._surveyor,
             indexer=Indexer(self.roots, recipes, self._parser, self._row, max_bytes=max_bytes, clock_ns=clock_ns),
             store=self.store,
             model=model,
@@ -283,14 +284,11 @@ class Engine:
                 self.store.erase_unused()
                 return {"forgotten": ticket.files.forgotten, "root": root.name}
             root, place = reading.place_to_forget(self.store, self.roots, client, request.path or "")
-            gone = [
-                row.path
-                for row in self.store.catalog.plan_rows(self.store.target.id, root.name, place)
-                if not os.path.lexists(paths.join(root.rules.path, row.path))
-            ]
             with self._working:
+                gone = reading.files_that_went(self.store, root, place)
                 self.store.commit([ForgetFile(root.name, path) for path in gone], None)
                 self.store.erase_unused()
+                root.note_forgotten(gone, self._surveyor.files_in(root.name))
             return {"forgotten": len(gone), "root": root.name}
 
     # --- working ---

@@ -129,12 +129,7 @@ class Plan:
     @property
     def problem(self) -> str:
         """For a person, when deletions are held; else ""."""
-        if not self.held:
-            return ""
-        return (
-            f"{len(self.held)} of {self.given.files_in_root} files vanished at once without a trace; "
-            "they stay in the index until they come back, or until `ragd forget --confirm ROOT`"
-        )
+        return held_problem(len(self.held), self.given.files_in_root)
 
     def _new(self, seen: Seen) -> Action:
         return self._unreadable(seen) or Action("index", seen.path, "new", seen.stat)
@@ -219,6 +214,16 @@ class Plan:
         least = 1 if self.given.replaced else MASS_DELETION_FILES
         suspicious = len(silent) >= least and 2 * len(silent) > self.given.files_in_root
         return frozenset(silent) if suspicious else frozenset()
+
+
+def held_problem(held: int, files_in_root: int) -> str:
+    """What is said of a root of which so many files are held; "" for none."""
+    if not held:
+        return ""
+    return (
+        f"{held} of {files_in_root} files vanished at once without a trace; "
+        "they stay in the index until they come back, or until `ragd forget --confirm ROOT`"
+    )
 
 
 def is_same(seen: FileStat, known: PlanRow) -> bool:

@@ -101,7 +101,7 @@ def _why_place(store: Store, root: RootState, place: bytes, is_pending: Callable
             "chunker": row.chunker or None,
             "type": row.type,
             "chunks": row.chunk_count,
-            "stale": row.stale,
+            "stale": row.stale or root.view().doubts(place),
         }
     try:
         mode = os.lstat(paths.join(root.rules.path, place)).st_mode
@@ -109,7 +109,7 @@ def _why_place(store: Store, root: RootState, place: bytes, is_pending: Callable
         return answer | {"reason": "absent"}
     kind = kind_of(mode)
     if kind == "folder":
-        return answer | {"reason": "folder", "detail": "a folder; ask about a file in it"}
+        return answer | {"detail": "a folder; ask about a file in it"}
     if kind != "file":
         return answer | {"state": "skipped", "reason": "not_regular", "detail": kind}
     return answer | {"state": "pending", "detail": "not walked yet"}
@@ -214,6 +214,20 @@ def place_to_forget(store: Store, roots: RootSet, client: Client, path: str) -> 
             raise UsageError(f"{path} is still there; to leave it out, add it to .ragdignore or to exclude")
         return root, place
     raise NotFoundError(f"{path!r} is not indexed")
+
+
+def files_that_went(store: Store, root: RootState, place: bytes) -> list[bytes]:
+    """Indexed files at or below a place of which the file system says that nothing is there. What it cannot say
+    (an unreadable folder) is no proof."""
+    gone: list[bytes] = []
+    for row in store.catalog.plan_rows(store.target.id, root.name, place):
+        try:
+            os.lstat(paths.join(root.rules.path, row.path))
+        except (FileNotFoundError, NotADirectoryError):
+            gone.append(row.path)
+        except OSError:
+            continue
+    return gone
 
 
 def _places(roots: RootSet, client: Client, path: str) -> list[FilePlace]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ragd.daemon.config_roots import Root
 from ragd.daemon.files import paths
 from ragd.daemon.files.ignore import IgnoreRules
 from ragd.daemon.files.roots import RootHealth, RootIdentity, RootRules, arrange, check_root, owner
+from ragd.daemon.plan import held_problem
 from ragd.store.catalog import Catalog
 from ragd.store.types import RootView
 
@@ -31,6 +32,8 @@ class RootState:
     problem: str = ""
     unread: dict[bytes, str] = field(default_factory=dict)
     """Places that could not be listed, with the error."""
+    held: frozenset[bytes] = frozenset()
+    """Files that are kept though nothing is there any more: too many went at once."""
     is_walked: bool = False
     """Whether the whole root was walked since the start."""
     confirmed: bool = False
@@ -46,7 +49,7 @@ class RootState:
         return paths.show(self.rules.path)
 
     def view(self) -> RootView:
-        return RootView(self.name, self.path_text, self.state, self.labels)
+        return RootView(self.name, self.path_text, self.state, self.labels, self.held, tuple(self.unread))
 
     def health(self, *, has_files: bool) -> RootHealth:
         """Look whether the root is there, and note it."""
@@ -56,18 +59,36 @@ class RootState:
             self.problem = f"{self.path_text}: {health.detail}; what is indexed of it stays"
         return health
 
-    def note_walk(self, unread: dict[bytes, str], held_problem: str) -> None:
-        """What a walk of a healthy root found out about it."""
-        if held_problem:
-            self.state, self.problem = "mass_deletion", held_problem.replace("ROOT", self.name)
-        elif unread:
-            place, error = next(iter(unread.items()))
-            more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    def note_walk(
+        self, places: Sequence[bytes], unread: Mapping[bytes, str], held: Iterable[bytes], files: int
+    ) -> None:
+        """What a walk of some places of a healthy root found out; what is known of other places holds on.
+        `files`: how many are indexed of the root."""
+
+        def walked(path: bytes) -> bool:
+            return any(paths.is_under(path, place) for place in places)
+
+        self.unread = {place: error for place, error in self.unread.items() if not walked(place)} | dict(unread)
+        self.held = frozenset(path for path in self.held if not walked(path)).union(held)
+        self._restate(files)
+
+    def note_forgotten(self, forgotten: Iterable[bytes], files: int) -> None:
+        """A person had these files forgotten; `files` are left of the root."""
+        if self.held:
+            self.held = self.held.difference(forgotten)
+            self._restate(files)
+
+    def _restate(self, files: int) -> None:
+        if self.held:
+            self.state = "mass_deletion"
+            self.problem = held_problem(len(self.held), files).replace("ROOT", self.name)
+        elif self.unread:
+            place, error = next(iter(self.unread.items()))
+            more = f" and {len(self.unread) - 1} more" if len(self.unread) > 1 else ""
             self.state = "degraded"
             self.problem = f"cannot list {paths.show(paths.join(self.rules.path, place))}{more}: {error}"
         else:
             self.state, self.problem = "ok", ""
-        self.unread = unread
 
 
 class RootSet:

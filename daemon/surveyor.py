@@ -89,7 +89,7 @@ class Surveyor:
         root = survey.root
         if root.state == "unavailable" and survey.plan.protected:
             return  # it went while it was walked
-        root.note_walk(survey.walk.unread, survey.plan.problem)
+        root.note_walk(places, survey.walk.unread, survey.plan.held, survey.plan.given.files_in_root)
         if places == (b"",):
             root.is_walked = True
             root.confirmed = False

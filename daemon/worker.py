@@ -234,7 +234,7 @@ class Worker:
                 for ticket in tickets:
                     ticket.files.seen += survey.plan.seen
                     ticket.files.unchanged += survey.plan.unchanged
-                    if survey.plan.problem:
+                    if survey.plan.held or survey.walk.unread:
                         ticket.problems.append(root.problem)
         except Exception as error:
             for ticket in found:

@@ -122,7 +122,7 @@ def get_chunk(
         "page": row.page,
         "locator": row.locator,
         "text": passage.text,
-        "stale": row.stale or root.state == "unavailable",
+        "stale": row.stale or root.doubts(row.path),
     }
 
 
@@ -167,7 +167,7 @@ def get_lines(
         "start_line": first,
         "end_line": last,
         "text": "\n".join(lines[first - 1 : last]),
-        "stale": stale or root.state == "unavailable",
+        "stale": stale or root.doubts(path),
     }
 
 

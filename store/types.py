@@ -241,6 +241,16 @@ class RootView:
     state: str
     """ok, unavailable, degraded or mass_deletion"""
     labels: frozenset[str] = frozenset()
+    held: frozenset[bytes] = frozenset()
+    """Files that stay in the index though nothing is there any more (mass_deletion)."""
+    unread: tuple[bytes, ...] = ()
+    """Places that could not be looked at (degraded): files or folders with all that is below."""
+
+    def doubts(self, path: bytes) -> bool:
+        """Whether the last look could not tell what stands at this path now."""
+        if self.state == "unavailable" or path in self.held:
+            return True
+        return any(not place or path == place or path.startswith(place + b"/") for place in self.unread)
 
 
 @dataclass(frozen=True, slots=True)
