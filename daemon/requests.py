@@ -24,6 +24,8 @@ MAX_QUERY_CHARACTERS = 20_000
 MAX_K = 1_000
 MAX_VALUES = 1_000
 
+_LAST_NS = 2**63 - 1
+"""The last nanosecond that the catalog's times reach (in the year 2262)."""
 _DURATION = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LINES = re.compile(r"(?s)(?P<path>.+?):(?P<start>\d{1,9})(?:-(?P<end>\d{1,9}))?")
@@ -142,9 +144,10 @@ def parse_since(text: str, now: datetime) -> int:
             if moment.tzinfo is None:
                 # `now` may carry a fixed offset; the local rules of that day are not known here.
                 moment = moment.replace(tzinfo=now.tzinfo)
-        return int(moment.timestamp() * 1_000_000) * 1_000
+        moment_ns = int(moment.timestamp() * 1_000_000) * 1_000
     except (ValueError, OverflowError):
         _refuse("since", f"{text!r} is neither a date, nor an RFC 3339 time, nor an age such as 7d")
+    return max(-_LAST_NS, min(_LAST_NS, moment_ns))
 
 
 # --- the shapes ------------------------------------------------------------

@@ -115,6 +115,11 @@ def test_since_is_a_time_a_date_in_the_clients_zone_or_an_age(text: str, expecte
     assert parse_since(text, NOW) == int(expected.timestamp() * 1000) * 10**6
 
 
+@pytest.mark.parametrize("far", ["9999-12-31", "2300-01-01T00:00:00Z", "0001-01-02"])
+def test_since_stays_within_what_the_catalog_can_hold(far: str) -> None:
+    assert -(2**63) <= parse_since(far, NOW) < 2**63
+
+
 @pytest.mark.parametrize("text", ["", "7", "d", "7y", "-7d", "999999w", "2024-13-01", "now", "0000-01-01"])
 def test_since_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(FilterError) as caught:
