@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import charset_normalizer
 
-VERSION = 1
+VERSION = 2
 
 _STEP_CHARS = 1024
 """Characters between two stored byte offsets: the map costs 1 % of the text."""
@@ -37,6 +37,9 @@ _FAR_ENCODINGS = [
 ]
 """What a guess may name for scripts other than Latin: encodings without state from one character to the next."""
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{2,}")
+_PAIR_IN_WORD = re.compile(
+    rb"(?<=[a-zA-Z])[\x80-\xff]{2}(?![\x80-\xff])|(?<![\x80-\xff])[\x80-\xff]{2}(?=[a-zA-Z])",
+)
 _SYMBOL_IN_WORD = re.compile(r"(?<=[^\W\d_])[\u00a1-\u00bf\u2020-\u2122](?=[^\W\d_])")
 
 
@@ -148,17 +151,25 @@ def _mostly_utf8(data: bytes) -> bool:
 def _guess(data: bytes) -> str:
     """A legacy encoding that gives back the very same bytes, or Windows-1252, where nearly every byte is a letter.
 
-    In Latin scripts letters beyond ASCII stand alone, in others they stand together: that decides who is asked.
+    In Latin scripts letters beyond ASCII stand alone, or two of them among others (as in "größer"); in other scripts
+    they stand together: that decides who is asked.
     """
     sample = data[:_SAMPLE_BYTES]
     high = len(sample) - len(sample.decode("latin-1").encode("ascii", "ignore"))
-    in_runs = sum(len(run) for run in _HIGH_RUN.findall(sample))
-    if in_runs > 0.6 * high:
+    runs = _HIGH_RUN.findall(sample)
+    in_words = _PAIR_IN_WORD.findall(sample)
+    if sum(map(len, runs)) > 0.6 * high and len(in_words) < 0.8 * len(runs):
         best = charset_normalizer.from_bytes(sample, cp_isolation=_FAR_ENCODINGS, preemptive_behaviour=False).best()
         if best is not None and _gives_back(data, best.encoding):
             return best.encoding
     western, central = (len(_SYMBOL_IN_WORD.findall(sample.decode(name, "replace"))) for name in ("cp1252", "cp1250"))
-    return "cp1250" if western > 2 and 4 * central <= western else "cp1252"
+    only_central = _has_gaps(sample, "cp1252") and not _has_gaps(sample, "cp1250")
+    return "cp1250" if only_central or (western > 2 and 4 * central <= western) else "cp1252"
+
+
+def _has_gaps(sample: bytes, encoding: str) -> bool:
+    """Whether it holds bytes that stand for nothing in this encoding."""
+    return "\ufffd" in sample.decode(encoding, "replace")
 
 
 def _gives_back(data: bytes, encoding: str) -> bool:

@@ -377,3 +377,24 @@ def test_fault_d4_values_of_front_matter_keep_their_types(tools: SimpleNamespace
         "o": {"a": 1},
         "e": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", "Größe"),
+        ("latin-1", "über die Größe der Füße, größer als süß"),
+        ("latin-1", "A informação sobre a situação da educação não está disponível."),
+        ("latin-1", "Hän päättää käydä täällä tänään, ja työntää pöydän pään päälle."),
+        ("latin-1", "Öö on pime ja tööd on palju. Püüdke ööbida äärelinnas."),
+        ("latin-1", "La société créée en février a été agréée."),
+        ("cp1252", "He said “hello” — it’s “fine”… and ‘so’ on."),
+        ("cp1250", "Příliš žluťoučký kůň úpěl ďábelské ódy."),
+        ("cp1251", "Привет мир, это текст"),
+        ("shift_jis", "def f():\n    # これはコメントです\n    return 1\n"),
+        ("big5", "你好世界，這是一個測試。今天天氣很好。"),
+    ],
+)
+def test_fault_b8_letters_stay_what_they_are(tools: SimpleNamespace, encoding: str, text: str) -> None:
+    (chunk,) = tools.laws((text + " zqx").encode(encoding), "a.txt").chunks
+    assert chunk.text == text + " zqx"
