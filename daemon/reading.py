@@ -101,7 +101,7 @@ def _why_place(store: Store, root: RootState, place: bytes, is_pending: Callable
             "chunker": row.chunker or None,
             "type": row.type,
             "chunks": row.chunk_count,
-            "stale": row.stale or root.view().doubts(place),
+            "stale": row.stale or root.view().doubts(place, row.stat.mtime_ns),
         }
     try:
         mode = os.lstat(paths.join(root.rules.path, place)).st_mode

@@ -49,7 +49,15 @@ class RootState:
         return paths.show(self.rules.path)
 
     def view(self) -> RootView:
-        return RootView(self.name, self.path_text, self.state, self.labels, self.held, tuple(self.unread))
+        unread = tuple(self.unread)
+        return RootView(self.name, self.path_text, self.state, self.labels, self.held, unread, self._has_changed)
+
+    def _has_changed(self, path: bytes, mtime_ns: int) -> bool:
+        """For a file of this root: what was not walked yet since it was saved, or since the daemon was off."""
+        try:
+            return os.stat(paths.join(self.rules.path, path)).st_mtime_ns != mtime_ns
+        except OSError:
+            return True
 
     def health(self, *, has_files: bool) -> RootHealth:
         """Look whether the root is there, and note it."""

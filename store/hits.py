@@ -65,7 +65,7 @@ def hit_fields(
 
 def is_stale(row: ChunkRow, root: RootView) -> bool:
     """True when the text may not be what stands in the file now."""
-    return row.stale or root.doubts(row.path)
+    return row.stale or root.doubts(row.path, row.mtime_ns)
 
 
 def rfc3339(time_ns: int) -> str | None:

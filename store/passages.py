@@ -122,7 +122,7 @@ def get_chunk(
         "page": row.page,
         "locator": row.locator,
         "text": passage.text,
-        "stale": row.stale or root.doubts(row.path),
+        "stale": row.stale or root.doubts(row.path, row.mtime_ns),
     }
 
 

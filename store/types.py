@@ -5,7 +5,7 @@ What must stay true: a protocol's docstrings are its laws; every implementation 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -245,12 +245,17 @@ class RootView:
     """Files that stay in the index though nothing is there any more (mass_deletion)."""
     unread: tuple[bytes, ...] = ()
     """Places that could not be looked at (degraded): files or folders with all that is below."""
+    changed: Callable[[bytes, int], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether what stands at a path now is not what had this time (nanoseconds): looks at the disk."""
 
-    def doubts(self, path: bytes) -> bool:
-        """Whether the last look could not tell what stands at this path now."""
+    def doubts(self, path: bytes, mtime_ns: int | None = None) -> bool:
+        """Whether the last look could not tell what stands at this path now, or, with the time of what is indexed of
+        it, whether something else stands there now: saved, moved or removed since."""
         if self.state == "unavailable" or path in self.held:
             return True
-        return any(not place or path == place or path.startswith(place + b"/") for place in self.unread)
+        if any(not place or path == place or path.startswith(place + b"/") for place in self.unread):
+            return True
+        return mtime_ns is not None and self.changed is not None and self.changed(path, mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
