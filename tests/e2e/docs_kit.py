@@ -246,3 +246,35 @@ QUESTIONS = (
     ),
 )
 """Written after reading the tree, in words that are mostly not those of the answer."""
+
+_TABLE = "".join(f"| k{number:03d} | ms | {number} |\n" for number in range(120))
+LONG = ["---", "author: É", "a: 1", "b: 2", "c: 3", "---", *(f"Zeile {n}: Größe → 温度." for n in range(7, 201))]
+LONG[136] = "Auf dieser Zeile steht zqline, größer als é."
+"""Lines, one of which has a word of its own."""
+
+GOOD_FILES = {
+    "windows.md": b"---\r\nauthor: x\r\n---\r\n# Setup\r\n\r\nText zqcrlf.\r\n\r\n## Second\r\n\r\nMore of it.\r\n",
+    "fences.md": b"# Setup\n\n````md\n```sh\n# step zqfence\n```\n## not a title\n````\n\nAfter.\n",
+    "table.md": f"# Limits\n\n| key | unit | limit |\n|---|---|---|\n{_TABLE}".encode(),
+    "people.csv": b'\xef\xbb\xbf"Last, First",Age\r\n"Roe, Ada zqbom",30\r\n',
+    "notes.csv": b'id;note\r\n1;"first zqa\r\nsecond; zqb"\r\n2;ok\r\n',
+    "latin.txt": b"caf\xe9 zqlatin\n",
+    "wide.txt": "héllo zqwide\n".encode("utf-16"),
+    "blind.txt": "héllo zqblind, with no mark at its start\n".encode("utf-16-le"),
+    "nul.txt": b"alpha\x00beta zqnul\n",
+    "long.md": "\r\n".join(LONG).encode(),
+    "special.md": b"The end mark is <|endoftext|> and [SEP], code zqspecial.\n",
+    "empty.txt": b"",
+}
+"""Files that other tools stumbled over, and that are indexed. Each word with zq stands in one of them alone."""
+
+LEFTOVERS = [
+    "~$report.docx",
+    ".report.md.swp",
+    "notes.md~",
+    "#notes.md#",
+    ".goutputstream-ABC",
+    "x.part",
+    "x.crdownload",
+]
+"""Names that are never indexed."""

@@ -6,75 +6,20 @@ deleted, and the daemon is killed. Each test leaves the files that the others as
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import anyio
 import docs_kit
 import pytest
 from docs_kit import QUESTIONS, Question
-from ragd_kit import Ragd, wait_for
-from truth_kit import assert_catalog_is_true, truth_of
+from library_kit import K, Library, seconds_until
+from ragd_kit import Ragd
 
 pytestmark = [pytest.mark.process, pytest.mark.chroma, pytest.mark.model, pytest.mark.timeout(1500)]
-
-FOUND_S = 10.0
-"""A change is found within this time, also on a busy machine."""
-K = 5
-
-
-@dataclass
-class Library:
-    """The tree, indexed by a daemon that runs."""
-
-    ragd: Ragd
-    rels: list[str]
-    """Every file that was unpacked."""
-    ready_s: float = 0.0
-    indexed_s: float = 0.0
-    answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    @property
-    def texts(self) -> list[str]:
-        return [rel for rel in self.rels if docs_kit.reason_to_ignore(rel) is None]
-
-    def path(self, rel: str) -> Path:
-        return self.ragd.docs / rel
-
-    def embedded(self) -> int:
-        """Texts that were embedded since this daemon started."""
-        count = self.ragd.status()["embedded"]["texts"]
-        assert isinstance(count, int)
-        return count
-
-    def rels_of(self, query: str, mode: str = "hybrid", k: int = K) -> list[str]:
-        return [hit["rel"] for hit in self.ragd.search(query, mode, k)]
-
-    def is_found(self, word: str) -> bool:
-        """Whether a text with exactly this word is found by its words."""
-        return any(word in hit["text"] for hit in self.ragd.search(word, "lexical"))
-
-    def start(self) -> None:
-        self.ragd.start()
-        self.ragd.wait_idle()
-        wait_for("the model is loaded", lambda: self.ragd.status()["model_state"] == "ready", 120)
-
-    def must_hold_what_the_files_say(self) -> Counter[str]:
-        """The catalog against `cut` of every file. Returns the number of chunks by the ending of the name."""
-        truth = truth_of(
-            self.ragd.config_file,
-            is_indexed=lambda path: docs_kit.reason_to_ignore(os.fsdecode(path)) is None,
-        )
-        assert_catalog_is_true(self.ragd.config_file, self.ragd.state, truth)
-        kinds: Counter[str] = Counter()
-        for path, chunks in truth.files.items():
-            kinds[Path(os.fsdecode(path)).suffix or "none"] += chunks
-        return kinds
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +165,8 @@ def test_an_edit_is_found_and_what_it_replaced_is_gone(library: Library) -> None
     embedded = library.embedded()
     try:
         path.write_text(before.replace(old, new), encoding="utf-8")
-        took_s = _seconds_until(lambda: library.is_found("zqlunar"))
-        text = _only_hit(library, "zqlunar")["text"]
+        took_s = seconds_until(lambda: library.is_found("zqlunar"))
+        text = library.only_hit("zqlunar")["text"]
         assert new in text
         assert library.ragd.search(text, "dense", k=1)[0]["text"] == text, "its vector is not there"
         for mode in ("dense", "lexical"):
@@ -233,7 +178,7 @@ def test_an_edit_is_found_and_what_it_replaced_is_gone(library: Library) -> None
         beside = path.with_name(".gcpubsub.rst.tmp")
         beside.write_text(before, encoding="utf-8")
         os.replace(beside, path)  # fault C1: saved by a rename
-    _seconds_until(lambda: not library.is_found("zqlunar"))
+    seconds_until(lambda: not library.is_found("zqlunar"))
     assert any(old in hit["text"] for hit in library.ragd.search(old))
     assert library.embedded() - embedded == texts, "what was there before was embedded again"
 
@@ -245,7 +190,7 @@ def test_a_renamed_folder_moves_without_embedding(library: Library) -> None:
     embedded, chunks = library.embedded(), library.ragd.status()["chunks"]
     os.rename(library.path(here), library.path(there))
     try:
-        took_s = _seconds_until(lambda: _folders(library, asked[:1]) == {there})
+        took_s = seconds_until(lambda: _folders(library, asked[:1]) == {there})
         library.ragd.wait_idle()
         for question in asked:
             hits = library.ragd.search(question.text)
@@ -280,7 +225,7 @@ def test_deleted_files_are_gone(library: Library) -> None:
         for rel in names:
             library.path(rel).unlink()
         folder.rmdir()
-        took_s = _seconds_until(lambda: not set(library.rels_of(query, k=50)) & names.keys())
+        took_s = seconds_until(lambda: not set(library.rels_of(query, k=50)) & names.keys())
         print(f"\n{len(names)} files deleted: gone after {took_s:.1f} s")
         library.ragd.wait_idle()
         assert library.ragd.status()["chunks"] < chunks
@@ -297,31 +242,8 @@ def test_deleted_files_are_gone(library: Library) -> None:
 
 def test_faults_a_and_b_files_of_every_kind(library: Library) -> None:
     """What people have in such folders beside well-behaved documentation."""
-    folder = library.path("added")
+    folder, good, leftovers = library.path("added"), docs_kit.GOOD_FILES, docs_kit.LEFTOVERS
     folder.mkdir()
-    table = "".join(f"| k{number:03d} | ms | {number} |\n" for number in range(120))
-    good = {
-        "windows.md": b"---\r\nauthor: x\r\n---\r\n# Setup\r\n\r\nText zqcrlf.\r\n\r\n## Second\r\n\r\nMore of it.\r\n",
-        "fences.md": b"# Setup\n\n````md\n```sh\n# step zqfence\n```\n## not a title\n````\n\nAfter.\n",
-        "table.md": f"# Limits\n\n| key | unit | limit |\n|---|---|---|\n{table}".encode(),
-        "people.csv": b'\xef\xbb\xbf"Last, First",Age\r\n"Roe, Ada zqbom",30\r\n',
-        "notes.csv": b'id;note\r\n1;"first zqa\r\nsecond; zqb"\r\n2;ok\r\n',
-        "latin.txt": b"caf\xe9 zqlatin\n",
-        "wide.txt": "héllo zqwide\n".encode("utf-16"),
-        "blind.txt": "héllo zqblind, with no mark at its start\n".encode("utf-16-le"),
-        "nul.txt": b"alpha\x00beta zqnul\n",
-        "special.md": b"The end mark is <|endoftext|> and [SEP], code zqspecial.\n",
-        "empty.txt": b"",
-    }
-    leftovers = [
-        "~$report.docx",
-        ".report.md.swp",
-        "notes.md~",
-        "#notes.md#",
-        ".goutputstream-ABC",
-        "x.part",
-        "x.crdownload",
-    ]
     chunks = library.ragd.status()["chunks"]
     try:
         for name, data in good.items():
@@ -329,58 +251,57 @@ def test_faults_a_and_b_files_of_every_kind(library: Library) -> None:
         for name in leftovers:
             (folder / name).write_bytes(b"zqleftover\n")
         (folder / "noise.txt").write_bytes(bytes(range(256)) * 16)
-        _seconds_until(lambda: library.is_found("zqspecial"))
+        seconds_until(lambda: library.is_found("zqspecial"))
         status = library.ragd.wait_idle()
         assert (status["failed"], status["skipped"]) == (0, 1)
         assert not library.is_found("zqleftover")
-        states = {name: _why(library, folder / name) for name in (*good, *leftovers, "noise.txt")}
+        states = {name: library.why(folder / name) for name in (*good, *leftovers, "noise.txt")}
         assert states["noise.txt"] == ("skipped", "binary")
         assert {states[name] for name in good} == {("indexed", None)}
         assert {states[name] for name in leftovers} == {("ignored", "builtin")}
 
-        hit = _only_hit(library, "zqcrlf")
+        hit = library.only_hit("zqcrlf")
         assert (hit["section"][0], hit["start_line"]) == ("Setup", 4)
-        assert _only_hit(library, "zqfence")["section"] == ["Setup"]
+        assert library.only_hit("zqfence")["section"] == ["Setup"]
         for key in ("k000", "k060", "k119"):
-            hit = _only_hit(library, key)
+            hit = library.only_hit(key)
             shown = library.ragd.ask("POST", "/v1/preview", path=hit["path"])
             [cut] = [chunk for chunk in shown["chunks"] if chunk["id"] == hit["id"]]
             assert "key" in cut["embedded_text"].split(key)[0]
             assert "limit" in cut["embedded_text"].split(key)[0]
-        assert "\ufeff" not in _only_hit(library, "zqbom")["text"]
-        hit = _only_hit(library, "zqa")
+        assert "\ufeff" not in library.only_hit("zqbom")["text"]
+        hit = library.only_hit("zqa")
         assert "zqb" in hit["text"]
         assert (hit["start_line"], hit["end_line"]) == (2, 3)
-        assert "café zqlatin" in _only_hit(library, "zqlatin")["text"]
+        assert "café zqlatin" in library.only_hit("zqlatin")["text"]
         for word in ("zqwide", "zqblind"):
-            assert f"héllo {word}" in _only_hit(library, word)["text"]
-        assert "\0" not in _only_hit(library, "zqnul")["text"]
-        assert "<|endoftext|> and [SEP]" in _only_hit(library, "zqspecial")["text"]
+            assert f"héllo {word}" in library.only_hit(word)["text"]
+        assert "\0" not in library.only_hit("zqnul")["text"]
+        assert "<|endoftext|> and [SEP]" in library.only_hit("zqspecial")["text"]
+
+        # G2: behind front matter, CRLF and characters of several bytes, in every way to ask
+        hit = library.only_hit("zqline")
+        first, last = hit["start_line"], hit["end_line"]
+        assert first <= 137 <= last
+        assert hit["text"].splitlines() == docs_kit.LONG[first - 1 : last]
+        line = library.ragd.ask("GET", "/v1/get", path=f"{hit['path']}:137-137")["text"]
+        assert line.strip() == docs_kit.LONG[136]
+        told = json.loads(library.ragd.cli("--json", "search", "zqline", "--mode", "lexical", "-k", "1").stdout)
+        assert (told["hits"][0]["start_line"], told["hits"][0]["end_line"]) == (first, last)
 
         # F1: shorter, then empty
         (folder / "windows.md").write_bytes(b"# Setup\r\n\r\nNothing of it is left, zqshort.\r\n")
-        _seconds_until(lambda: library.is_found("zqshort"))
+        seconds_until(lambda: library.is_found("zqshort"))
         assert not library.is_found("zqcrlf")
         (folder / "windows.md").write_bytes(b"")
-        _seconds_until(lambda: not library.is_found("zqshort"))
-        assert _why(library, folder / "windows.md") == ("indexed", None)
+        seconds_until(lambda: not library.is_found("zqshort"))
+        assert library.why(folder / "windows.md") == ("indexed", None)
     finally:
         for path in folder.iterdir():
             path.unlink()
         folder.rmdir()
     library.ragd.wait_idle()
     assert library.ragd.status()["chunks"] == chunks
-
-
-def _why(library: Library, path: Path) -> tuple[str, str | None]:
-    why = library.ragd.ask("GET", "/v1/why", path=str(path))
-    return why["state"], why["reason"]
-
-
-def _only_hit(library: Library, word: str) -> dict[str, Any]:
-    """The one hit with this word."""
-    [hit] = [hit for hit in library.ragd.search(word, "lexical") if word in hit["text"]]
-    return hit
 
 
 def test_a_command_that_asks_loads_neither_torch_nor_chroma(library: Library) -> None:
@@ -459,7 +380,7 @@ def test_fault_f2_what_happened_while_the_daemon_was_off(library: Library) -> No
         deleted.unlink()
         edited.write_bytes(before[edited] + b"\nIt was printed on waxed paper, zqwaxed.\n")
         library.start()
-        assert _only_hit(library, "zqwaxed")["rel"] == "docs/copyright.rst"
+        assert library.only_hit("zqwaxed")["rel"] == "docs/copyright.rst"
         assert "docs/community.rst" not in library.rels_of("community resources and mailing list", k=50)
         assert library.ragd.cli("get", str(deleted)).returncode == 9
         assert 1 <= library.embedded() <= 4
@@ -468,10 +389,3 @@ def test_fault_f2_what_happened_while_the_daemon_was_off(library: Library) -> No
             path.write_bytes(data)
     library.ragd.wait_idle()
     library.must_hold_what_the_files_say()
-
-
-def _seconds_until(probe: Any) -> float:
-    """How long it took until `probe` was true; AssertionError after FOUND_S."""
-    began = time.monotonic()
-    wait_for("the change is found", probe, FOUND_S, 0.1)
-    return time.monotonic() - began

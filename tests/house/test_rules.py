@@ -53,7 +53,7 @@ HEAVY_MODULES = frozenset({"store/embedding/transformer.py", "daemon/api/mcp.py"
 IMPURE = frozenset(
     """os pathlib io shutil tempfile glob fileinput mmap socket ssl http urllib threading _thread multiprocessing
     concurrent subprocess asyncio selectors signal time datetime random secrets uuid logging sqlite3 platform getpass
-    resource fcntl ctypes httpx requests psutil platformdirs tomli tomllib apsw numpy torch
+    resource fcntl ctypes httpx requests psutil platformdirs tomli apsw numpy torch
     chromadb""".split()  # noqa: SIM905 - a list of names reads as names
 )
 """Files, clocks, threads, networks, chance, the configuration: nothing of it in the chunkers."""
