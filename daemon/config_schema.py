@@ -60,7 +60,7 @@ class EmbeddingSection(Section):
     precision: Literal["fp32"] = Field(default="fp32", description="Precision of the weights.")
     device: str = Field(default="cpu", min_length=1, description='"cpu", "cuda", "cuda:1" or "mps".')
     batch_tokens: int = Field(
-        default=8192,
+        default=2048,
         ge=256,
         le=1_048_576,
         description="Tokens of one batch, padding included; bounds the memory.",
