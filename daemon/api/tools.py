@@ -56,9 +56,7 @@ _FILTERS: dict[str, Schema] = {
     "root": _described(_STRINGS, "Names of roots (configured folders) to look in."),
     "path": _described(_STRINGS, "Globs on the path in the root, read as in .gitignore: docs/**, *.md."),
     "type": _described(_STRINGS, "Types of file, such as markdown, python, csv."),
-    "kind": _described(
-        _STRINGS, "Kinds of chunk, such as prose, list, table, table-row, code-def (a function)."
-    ),
+    "kind": _described(_STRINGS, "Kinds of chunk, such as prose, list, table, table-row, code-def (a function)."),
     "language": _described(_STRINGS, "Languages of the text or code."),
     "label": _described(_STRINGS, "Labels given to roots in the configuration."),
     "tag": _described(_STRINGS, "Tags from the front matter of files."),
