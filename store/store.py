@@ -310,7 +310,7 @@ class Store:
         """From any thread, at once: what is being done with the vector index is given up, to be made good at the
         next start; so that `close` need not wait for it."""
         self._is_ending = True
-        index = self._index
+        index: object = self._index
         if isinstance(index, HurriedIndex):
             index.end_soon()
 

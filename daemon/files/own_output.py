@@ -29,8 +29,9 @@ def output_files(descriptors: tuple[int, ...] = (1, 2)) -> list[bytes]:
 def _path_of(descriptor: int) -> bytes | None:
     if sys.platform == "linux":
         return os.readlink(b"/proc/self/fd/%d" % descriptor)
-    if sys.platform == "darwin":
+    elif sys.platform == "darwin":  # a type checker follows the branch of its own platform alone
         import fcntl
 
         return fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(_PATH_BYTES)).rstrip(b"\0")
-    return None
+    else:
+        return None
