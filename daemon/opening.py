@@ -5,10 +5,13 @@ What must stay true: whatever keeps an engine from opening is a UserError that s
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterator
 
 from ragd.chunkers.limits import limits_of
 from ragd.daemon.config import Config
+from ragd.daemon.config_schema import ChunkingKeys
 from ragd.daemon.errors import ModelUnavailableError, StateLockedError, StoreUnavailableError, UsageError
 from ragd.daemon.fact_file import FactFile
 from ragd.daemon.model import HeldModel
@@ -17,6 +20,8 @@ from ragd.daemon.parsing.pool import InlinePool, ParsePool, Parser
 from ragd.store.embedding.slot import open_model
 from ragd.store.errors import LockedError, ModelError, StoreError
 from ragd.store.lock import StateLock
+
+log = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 30.0
 """A killed daemon's index process finishes its last write before the state is free."""
@@ -68,7 +73,22 @@ def held_model(config: Config) -> HeldModel:
         limits_of(config.cut_settings(None, b""), model.counter, model.budget)
     except ValueError as error:
         raise UsageError(f"[embedding] document_prompt: {error}") from error
+    for warning in size_warnings(config, model):
+        log.warning("%s", warning)
     return model
+
+
+def size_warnings(config: Config, model: HeldModel) -> Iterator[str]:
+    """A sentence for each configured size that is more than the model takes: chunks are only as large as that."""
+    places: list[tuple[str, ChunkingKeys]] = [("chunking", config.chunking)]
+    places += [(f"chunking.{name}", keys) for name, keys in config.chunking.types.items()]
+    places += [(f"root {root.name}, rule {rule.glob}", rule) for root in config.roots for rule in root.rules]
+    most = model.identity.max_tokens
+    for place, keys in places:
+        for name in ("target_tokens", "max_tokens"):
+            size = getattr(keys, name)
+            if size is not None and size > most:
+                yield f"{place}: {name} is {size}, but {model.identity.name} takes {most} tokens: chunks get no larger"
 
 
 def inline_parser(held: HeldModel) -> Parser:
