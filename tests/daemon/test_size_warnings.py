@@ -1,4 +1,4 @@
-"""Sizes that are more than the model takes are said at the start (that they are never reached is a law of every cut)."""
+"""Sizes that are more than the model takes are said at the start. That they are never reached is a law of every cut."""
 
 from __future__ import annotations
 
