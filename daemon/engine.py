@@ -54,6 +54,7 @@ _STOP_PATIENCE_S = 2.5
 """So long a stop waits for the batch under way; what is given up then is made good at the next start."""
 _PROGRESS_S = 0.2
 INDEX_FOLDER = "chroma"
+_NO_DAEMON = "no daemon is running: what changed since the last sync is not in"
 
 
 class Engine:
@@ -241,9 +242,12 @@ class Engine:
         with _as_user_errors(), self.model.question():
             if not self._status.is_served:
                 self.store.recover()
-            return self._searcher.search(
+            answer = self._searcher.search(
                 request, client, self.roots.views(), self.model.as_it_stands(), pending=self.worker.pending
             )
+        if not self._status.is_served:
+            answer["notice"] = "; ".join(filter(None, (answer["notice"], _NO_DAEMON)))
+        return answer
 
     def get(self, client: Client, params: Mapping[str, Any]) -> Answer:
         request = parse_get(params)

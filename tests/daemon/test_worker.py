@@ -33,6 +33,15 @@ def test_a_walk_brings_in_what_is_there(home: Household) -> None:
     assert home.rels("zqb") == {"deep/er/b.txt"}
 
 
+def test_a_search_without_a_daemon_says_what_it_may_miss(home: Household) -> None:
+    home.write("a.md", "alpha zqa\n")
+    home.walk()
+    params = {"query": "alpha", "mode": "lexical"}
+    assert "no daemon is running" in home.running.search(OWNER, params)["notice"]
+    home.running.start()
+    assert home.running.search(OWNER, params)["notice"] is None
+
+
 def test_a_hint_waits_for_quiet_and_then_costs_one_pass(home: Household) -> None:
     home.write("a.md", "first zqone\n")
     for _ in range(5):
