@@ -221,7 +221,8 @@ class Database:
     def sound(self) -> bool:
         """SQLite's own quick check; reads the whole file."""
         try:
-            with self.read() as link:
+            # On a new connection: one that has searched remembers full-text tables as they were then.
+            with self.scratch() as link:
                 return link.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
         except DamagedError:
             return False
