@@ -170,6 +170,7 @@ class Ragd:
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
         own: dict[str, str | None] = {"HOME": str(self.home), "TMPDIR": str(self.temporary), **self.env}
+        own["PYTHONFAULTHANDLER"] = "1"
         paths = [path for path in (own.get("PYTHONPATH"), os.environ.get("PYTHONPATH")) if path]
         own["PYTHONPATH"] = os.pathsep.join(paths) or None
         return kept | {name: value for name, value in own.items() if value is not None}
@@ -296,7 +297,12 @@ class Ragd:
         return [path for name in names for path in self.chroma.glob(f"*-*/{name}")]
 
     def clear_away(self) -> None:
-        """End everything; AssertionError never, so that a failed test shows its own reason."""
+        """End everything; AssertionError never, so that a failed test shows its own reason. With RAGD_TEST_STACKS in
+        the environment, a daemon that still runs first writes to its log where each thread is."""
+        for life in self.lives:
+            if "RAGD_TEST_STACKS" in os.environ and life.is_running:
+                life.process.send_signal(signal.SIGABRT)
+                life.process.wait()
         for _ in range(100):
             left = self.processes()
             kill_now(*left)

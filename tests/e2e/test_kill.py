@@ -66,9 +66,9 @@ class Torturer:
         self.live()
         if victim == "child" or self.random.random() < 0.7:
             self.ragd.wait_ready()
+        self.garden.churn(8)
         if victim == "child":
             wait_for("Chroma runs", self.ragd.chroma_pid)
-        self.garden.churn(8)
         until = time.monotonic() + self.random.uniform(0.0, 1.5)
         while time.monotonic() < until:
             self.garden.edit(1)
@@ -79,9 +79,9 @@ class Torturer:
         """At the moment one of Chroma's index files changes."""
         self.live()
         self.ragd.wait_ready()
-        child = wait_for("Chroma runs", self.ragd.chroma_pid)
         before = self._seen(name)
         self._bulk()
+        child = wait_for("Chroma runs", self.ragd.chroma_pid)
         give_up_at, look_at = time.monotonic() + 120, time.monotonic() + 2
         while self._seen(name) == before:
             if time.monotonic() >= look_at:
