@@ -112,3 +112,12 @@ def _garbage() -> None:
         if name.startswith("socket:"):
             os.write(number, b"\x00\x00\x00\x04cabc")
     os._exit(0)
+
+
+def cut_or_worse(source: SourceFile, settings: CutSettings, counter: TokenCounter, budget: ModelBudget) -> Cut:
+    """What the chunkers give, but for files that begin with one of these words."""
+    from ragd.chunkers.cut import cut as real_cut
+
+    if source.data.startswith((b"hang ", b"exit ", b"segv ", b"raise ", b"memory ")):
+        return cut(source, settings, counter, budget)
+    return real_cut(source, settings, counter, budget)

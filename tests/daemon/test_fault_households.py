@@ -14,6 +14,9 @@ import pytest
 from engine_kit import FussyEmbedder, Household
 
 from ragd.daemon.backend import OWNER
+from ragd.daemon.model import HeldModel
+from ragd.daemon.parsing.limits import ParseLimits
+from ragd.daemon.parsing.pool import ParsePool
 from ragd.store.types import Vectors
 
 PARTS = 100
@@ -186,6 +189,43 @@ def test_fault_f6_files_that_cannot_be_read_stop_no_other(home: Household, monke
     assert "going.md" not in listed
     assert home.running.why(OWNER, str(home.notes / "bin.md"))["reason"] == "binary"
     assert "committed" not in home.walk(), "what failed rests"
+
+
+@pytest.mark.process
+def test_fault_f6_a_parser_that_hangs_or_dies_costs_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With real parsing children: 50 files go in, 5 have their reason, and what is unchanged is not tried again."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    limits = ParseLimits(parse_seconds=1.0, parse_memory_mb=256, niceness=0)
+    pools: list[ParsePool] = []
+
+    def make_pool(held: HeldModel) -> ParsePool:
+        pools.append(ParsePool(limits, held.counter_spec, held.budget, cutter="parse_stub:cut_or_worse"))
+        return pools[-1]
+
+    home = Household(tmp_path, parser=make_pool)
+    for number in range(50):
+        home.write(f"n{number:02}.md", f"good {number}\n")
+    bad = {"hang": "timeout", "exit": "crashed", "segv": "crashed", "raise {": "parse_error", "memory 400": "memory"}
+    for number, text in enumerate(bad):
+        home.write(f"n{number * 9:02}-bad.md", f"{text} ")
+    home.open()
+    try:
+        ticket = home.running.sync(OWNER, [])
+        assert (ticket["files"]["indexed"], ticket["files"]["failed"]) == (50, 5)
+        assert len(home.indexed_ids()) == 50
+        listed = {Path(entry["path"]).name: entry["reason"] for entry in home.running.failures(OWNER)["failures"]}
+        assert listed == {f"n{number * 9:02}-bad.md": reason for number, reason in enumerate(bad.values())}
+        assert pools[0].child_starts == 5
+        again = home.running.sync(OWNER, [])
+        assert (again["files"]["indexed"], again["files"]["seen"]) == (0, 55)
+        assert pools[0].child_starts == 5, "nothing was tried again"
+        home.write("n00-bad.md", "mended zqmended\n")
+        assert home.running.sync(OWNER, [])["files"]["indexed"] == 1
+        assert home.rels("zqmended") == {"n00-bad.md"}
+    finally:
+        home.close()
 
 
 def test_fault_f9_what_is_done_is_what_the_index_holds(tmp_path: Path) -> None:
