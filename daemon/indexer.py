@@ -7,14 +7,15 @@ again"), never an exception that stops another.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ragd.chunkers.records import Cut, SourceFile
 from ragd.daemon.files import paths
+from ragd.daemon.files.ignore import Decision, Explainer
 from ragd.daemon.files.read import FileBytes, NotRead, read_file
+from ragd.daemon.files.walk import Walk
 from ragd.daemon.parsing.pool import Parser
 from ragd.daemon.parsing.wire import ParseFailedError, ParseJob
 from ragd.daemon.plan import is_trusted
@@ -27,6 +28,7 @@ UNSTABLE_TRIES = 5
 """A file that is written all the time is taken as it is after so many tries."""
 _FIRST_PAUSE_S = 30
 _LONGEST_PAUSE_S = 3600
+_EXPLAINER_FILES = 5_000
 _NO_STAT = FileStat(0, 0, 0, 0, 0)
 
 
@@ -58,6 +60,10 @@ class Begun:
     future: Future[Cut] | None = None
     is_superseded: bool = False
     """A newer look at the same file is under way: this one is not committed."""
+    is_walked_over: bool = False
+    """Its place was walked since it was read: what that walk concluded did not know of this file."""
+    saw_deleted: bool = False
+    """An event told of its deletion by then."""
 
     @property
     def size_bytes(self) -> int:
@@ -84,7 +90,20 @@ class Indexer:
         self._max_bytes = max_bytes
         self._clock_ns = clock_ns
         self._unstable: dict[tuple[str, bytes], int] = {}
+        self._ignored: dict[str, Explainer] = {}
         self.files_read = 0
+
+    def rules_may_differ(self, root: str) -> None:
+        """A place of the root was walked: what was planned before may be ignored by now."""
+        self._ignored.pop(root, None)
+
+    def _why_ignored(self, task: Task) -> Decision | None:
+        """By the ignore files as they stood at the last walk, or since."""
+        if self.files_read % _EXPLAINER_FILES == 0:
+            self._ignored.clear()  # it keeps every folder it went through
+        if task.root not in self._ignored:
+            self._ignored[task.root] = self._roots.by_name[task.root].ignore.explainer()
+        return self._ignored[task.root](task.action.path, is_folder=False)
 
     def begin(self, task: Task) -> Begun:
         """Read the file if there is something to read, and hand it to a parsing child if its content is new."""
@@ -93,6 +112,9 @@ class Indexer:
             if action.reason == "absent" and self._is_there(task.root, action.path):
                 return Begun(task, Prepared(task, "again", reason="came back"))
             return Begun(task, Prepared(task, "forgotten", [ForgetFile(task.root, action.path)]))
+        ignored = self._why_ignored(task)
+        if ignored is not None:
+            return Begun(task, Prepared(task, "again", self._gone(task), "ignored", str(ignored)))
         if action.kind == "skip":
             return Begun(task, self._skipped(task, action.reason, action.detail, action.stat or _NO_STAT))
         opened_ns = self._clock_ns()
@@ -185,7 +207,10 @@ class Indexer:
         return [ForgetFile(task.root, source)]
 
     def _is_there(self, root: str, path: bytes) -> bool:
-        return os.path.lexists(paths.join(self._roots.by_name[root].rules.path, path))
+        """Whether a walk would find the file now, or could not tell. Not whether the name is taken: a folder, a pipe
+        or a link may stand there, and what a walk does not find would come back here for ever."""
+        walk = Walk(self._roots.by_name[root].ignore, (path,))
+        return any(seen.path == path for seen in walk) or bool(walk.unread)
 
     def broken(self, task: Task, error: Exception) -> Prepared:
         """A file over which the daemon itself stumbled: recorded like one that cannot be parsed, and tried again."""

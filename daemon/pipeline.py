@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ragd.daemon.errors import UserError
+from ragd.daemon.files import paths
 from ragd.daemon.files.hints import Hint
 from ragd.daemon.indexer import Begun, Indexer, Prepared
 from ragd.daemon.model import HeldModel
@@ -98,6 +99,15 @@ class Pipeline:
         except (StoreError, ModelError, UserError) as error:
             self._tell(lane, error)
             raise
+
+    def walked(self, root: str, places: Sequence[bytes], saw_deleted: Callable[[bytes], bool]) -> None:
+        """These places were walked and planned while files of them are under way, which are in no catalog yet: a file
+        that went, or that a rule leaves out now, is looked at once more after its commit."""
+        self._indexer.rules_may_differ(root)
+        for (name, path), begun in self._under_way.items():
+            if name == root and any(paths.is_under(path, place) for place in places):
+                begun.is_walked_over = True
+                begun.saw_deleted = begun.saw_deleted or saw_deleted(path)
 
     # --- read and cut ---
 
@@ -204,9 +214,11 @@ class Pipeline:
         for ticket in {id(ticket): ticket for prepared in settled for ticket in prepared.task.tickets}.values():
             add_outcome(ticket.outcome, outcome)
         for prepared in settled:
-            self._under_way.pop(prepared.task.key, None)
+            begun = self._under_way.pop(prepared.task.key, None)
             self._count(prepared)
             self._queue.done(prepared.task)
+            if begun is not None and begun.is_walked_over:
+                self._post(Hint(prepared.task.root, prepared.task.action.path, deleted=begun.saw_deleted))
 
     def _count(self, prepared: Prepared) -> None:
         task, name = prepared.task, prepared.counts_as

@@ -229,6 +229,7 @@ class Worker:
             else:
                 planned = self.queue.put(root.name, survey.actions(), tickets, is_urgent=not is_whole)
                 self._surveyor.settle(survey, scope.places)
+                self.pipeline.walked(root.name, scope.places, self.inbox.evidence(root.name))
                 if is_whole:
                     self.on_walked(root.name, survey.walk.folders)
                 for ticket in tickets:
