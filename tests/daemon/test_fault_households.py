@@ -62,7 +62,7 @@ def fill(home: Household, files: int) -> int:
     ("files", "memory"), [(200, SmallMemory(64)), (30, SmallMemory(10**9, 1_000))], ids=["texts", "padded size"]
 )
 def test_fault_e8_many_chunks_go_in_with_little_memory(tmp_path: Path, files: int, memory: SmallMemory) -> None:
-    home = Household(tmp_path, embedder=memory)
+    home = Household(tmp_path, embedder=memory, extra_config="[embedding]\nbatch_tokens = 8192\n")
     count = fill(home, files)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     home.open()
