@@ -58,7 +58,58 @@ def save_in_place(path: Path, text: str, outside: Path) -> None:
     path.write_text(text)
 
 
-SAVES = (save_by_rename, save_by_rename_from_outside, save_like_vim, save_in_place)
+def save_like_emacs(path: Path, text: str, outside: Path) -> None:
+    del outside
+    lock, autosave = path.with_name(f".#{path.name}"), path.with_name(f"#{path.name}#")
+    lock.symlink_to("me@host.1:2")
+    autosave.write_text("half of it")
+    backup = path.with_name(f"{path.name}~")
+    backup.write_bytes(path.read_bytes())
+    path.write_text(text)
+    autosave.unlink()
+    backup.unlink()
+    lock.unlink()
+
+
+def save_like_jetbrains(path: Path, text: str, outside: Path) -> None:
+    del outside
+    new, old = path.with_name(f"{path.name}___jb_tmp___"), path.with_name(f"{path.name}___jb_old___")
+    new.write_text(text)
+    os.rename(path, old)
+    os.rename(new, path)
+    old.unlink()
+
+
+def save_with_equal_size_and_time(path: Path, text: str, outside: Path) -> None:
+    """As an archive that keeps times is unpacked over it."""
+    stat, beside = path.stat(), outside / "a.md.tmp"
+    beside.write_text(text.ljust(stat.st_size)[: stat.st_size])
+    os.utime(beside, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.replace(beside, path)
+
+
+def save_by_exchange(path: Path, text: str, outside: Path) -> None:
+    """Two names change places in one call, as some programs of macOS and Linux do it."""
+    beside = outside / "a.md.tmp"
+    beside.write_text(text)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_HERE, os.fsencode(beside), _HERE, os.fsencode(path), _EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    beside.unlink()
+
+
+_HERE, _EXCHANGE = -100, 2
+
+SAVES = (
+    save_by_rename,
+    save_by_rename_from_outside,
+    save_like_vim,
+    save_in_place,
+    save_like_emacs,
+    save_like_jetbrains,
+    save_with_equal_size_and_time,
+    save_by_exchange,
+)
 
 
 @pytest.mark.timeout(180)
