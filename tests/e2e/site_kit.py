@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _PROGRAM = '''
-import hashlib, importlib.abc, importlib.util, json, os, sys
+import hashlib, importlib.abc, importlib.util, json, os, sys, time
 
 def note(file, *what):
     line = json.dumps([os.getpid(), *what]) + "\\n"
@@ -32,6 +32,7 @@ class Embedding(importlib.abc.MetaPathFinder):
             def embed_documents(self, texts):
                 note({embedded!r}, [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
                                     for text in texts])
+                time.sleep({batch_seconds!r})
                 return embed(self, texts)
             module.HashEmbedder.embed_documents = embed_documents
         spec.loader.exec_module = exec_module
@@ -69,6 +70,8 @@ class Site:
     """Put `folder` on PYTHONPATH. Each list has one entry a line that was noted, the process id first."""
 
     folder: Path
+    batch_seconds: float = 0.0
+    """What a batch takes the hash embedder in addition: a real model takes seconds."""
     embedded_file: Path = field(init=False)
     connects_file: Path = field(init=False)
     started_file: Path = field(init=False)
@@ -81,6 +84,7 @@ class Site:
         program = _PROGRAM
         for name in ("embedded", "connects", "started"):
             program = program.replace(f"{{{name}!r}}", repr(str(self.folder / f"{name}.txt")))
+        program = program.replace("{batch_seconds!r}", repr(self.batch_seconds))
         (self.folder / "sitecustomize.py").write_text(program, encoding="utf-8")
 
     def connects(self) -> list[list[object]]:
@@ -100,6 +104,10 @@ class Site:
             assert isinstance(texts, list)
             found.append((pid, [str(text) for text in texts]))
         return found
+
+    def size(self) -> int:
+        """Grows at the beginning of each batch."""
+        return self.embedded_file.stat().st_size if self.embedded_file.exists() else 0
 
     def texts(self) -> int:
         """Texts handed to the hash embedder so far."""

@@ -18,13 +18,15 @@ import pytest
 from garden_kit import Garden
 from ragd_kit import ChromaWatch, Ragd, is_alive, kill_now, wait_for
 from site_kit import Site, embedded_twice
-from truth_kit import assert_store_is_true
+from truth_kit import assert_store_is_true, held_by_catalog, truth_of
 
 from ragd.store.chroma import health
 
 pytestmark = [pytest.mark.process, pytest.mark.chroma]
 
 MOST_TEXTS_OF_A_BATCH = 256
+BATCH_SECONDS = 0.1
+SMALL_CHUNKS = {"target_tokens": 40, "max_tokens": 60}
 VICTIMS = ("daemon", "child", "both")
 INDEX_FILES = ("index_metadata.pickle", "data_level0.bin")
 
@@ -35,6 +37,7 @@ class Torturer:
 
     ragd: Ragd
     garden: Garden
+    site: Site
     random: random.Random
     kills: Counter[str] = field(default_factory=Counter)
     torn: int = 0
@@ -43,10 +46,12 @@ class Torturer:
     """Folders that were set aside; only the newest two are kept."""
 
     def attack(self, number: int) -> None:
-        """Kill number `number`: who dies changes from kill to kill, every fourth is aimed."""
+        """Kill number `number`: who dies changes from kill to kill; of eight, three are aimed."""
         victim = VICTIMS[number % 3]
         if number % 4 == 3:
             self._kill_while_writing("child" if victim == "daemon" else victim, INDEX_FILES[number // 4 % 2])
+        elif number % 8 == 5:
+            self._kill_while_embedding("daemon" if victim == "child" else victim)
         else:
             self._kill_at_random(victim)
         self.look_for_folders_set_aside()
@@ -91,6 +96,15 @@ class Torturer:
                     self._bulk()  # those rows were not enough
                 look_at = time.monotonic() + 2
         self._kill(victim, child, f"while {name} was written")
+
+    def _kill_while_embedding(self, victim: str) -> None:
+        """In the middle of a batch, which is then lost."""
+        self.live()
+        self.ragd.wait_ready()
+        self.garden.plant(8)
+        before = self.site.size()
+        wait_for("something is embedded", lambda: self.site.size() > before, poll_s=0.002)
+        self._kill(victim, self.ragd.chroma_pid(), "while a batch was embedded")
 
     def _kill(self, victim: str, child: int | None, word: str) -> None:
         daemon = self.ragd.daemon
@@ -142,13 +156,13 @@ def _must_be_true(ragd: Ragd, garden: Garden) -> int:
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize(("kills", "seed"), [(10, 11), (50, 7)], ids=["10", "50"])
 def test_law_kill_at_any_moment(ragd: Ragd, tmp_path: Path, kills: int, seed: int) -> None:
-    site = Site(tmp_path / "site")
+    site = Site(tmp_path / "site", BATCH_SECONDS)
     ragd.env["PYTHONPATH"] = str(site.folder)
-    ragd.configure(chunking={"target_tokens": 40, "max_tokens": 60})
+    ragd.configure(chunking=SMALL_CHUNKS)
     chance = random.Random(seed)
     garden = Garden(ragd.docs, chance)
     garden.plant(120)
-    torturer = Torturer(ragd, garden, chance)
+    torturer = Torturer(ragd, garden, site, chance)
     began, chunks = time.monotonic(), 0
     with ChromaWatch(ragd.chroma) as watch:
         for number in range(kills):
@@ -168,6 +182,38 @@ def test_law_kill_at_any_moment(ragd: Ragd, tmp_path: Path, kills: int, seed: in
     )
     assert sum(torturer.kills.values()) == kills
     assert watch.most_at_once == 1, watch.moments
+    assert twice.texts > 0, "no kill hit a batch: this proves nothing"
     assert twice.wrong == []
     assert twice.most_after_one_kill <= MOST_TEXTS_OF_A_BATCH
     assert "Traceback" not in said, said[-5000:]
+
+
+@pytest.mark.timeout(300)
+def test_fault_f4_e8_a_kill_half_way_keeps_what_was_done_and_a_restart_embeds_nothing(
+    ragd: Ragd, tmp_path: Path
+) -> None:
+    site = Site(tmp_path / "site", BATCH_SECONDS)
+    ragd.env["PYTHONPATH"] = str(site.folder)
+    ragd.configure(chunking=SMALL_CHUNKS)
+    Garden(ragd.docs, random.Random(2)).plant(100)
+    chunks = len(truth_of(ragd.config_file).chunks)
+    ragd.start()
+    wait_for("half of it is in", lambda: ragd.status()["chunks"] >= chunks // 2, poll_s=0.05)
+    kill_now(ragd.chroma_pid(), ragd.daemon.pid)
+    ragd.daemon.process.wait()
+    assert 0.4 * chunks <= len(held_by_catalog(ragd.state).ids) < chunks, "written as it goes"
+
+    ragd.start()
+    assert ragd.status()["chunks"] >= 0.4 * chunks, "it answers with what it had"
+    assert ragd.wait_idle()["chunks"] == chunks
+    assert ragd.daemon.stop() == 0
+    twice = embedded_twice(site.batches())
+    assert twice.wrong == []
+    assert twice.most_after_one_kill <= MOST_TEXTS_OF_A_BATCH
+
+    texts = site.texts()
+    ragd.start()
+    assert ragd.wait_idle()["chunks"] == chunks
+    assert ragd.daemon.stop() == 0
+    assert site.texts() == texts
+    assert assert_store_is_true(ragd.config_file, ragd.state, ragd.base / "copy") == chunks
