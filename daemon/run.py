@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ragd.daemon.api.app import create_app
-from ragd.daemon.api.auth import Credential, SocketOwner, Tokens, load_token
+from ragd.daemon.api.auth import LOOPBACK_HOSTS, Credential, SocketOwner, Tokens, load_token
 from ragd.daemon.api.server import ApiServer, bind_tcp
 from ragd.daemon.api.sockets import bind_unix
 from ragd.daemon.backend import OWNER
@@ -56,7 +56,10 @@ def run_daemon(config: Config, *, report: Report = lambda _: None) -> int:
         closing.callback(engine.close)
         tokens = Tokens([Credential(load_token(config.token_file), OWNER)])
         tcp, unix = listeners
-        served = [(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens))]
+        host, port = tcp.getsockname()[:2]
+        host = f"[{host}]" if ":" in host else host
+        hosts = LOOPBACK_HOSTS | {host}  # any address of 127.0.0.0/8 may be the configured one
+        served = [(unix, create_app(engine, SocketOwner())), (tcp, create_app(engine, tokens, hosts=hosts))]
         server = ApiServer(served, socket_path=config.socket_path)
         closing.callback(server.stop)
         engine.serve()
@@ -71,7 +74,7 @@ def run_daemon(config: Config, *, report: Report = lambda _: None) -> int:
         schedule = Schedule(_timers(config, engine))
         closing.callback(schedule.stop)
         schedule.start()
-        log.info("serving on %s and http://%s:%d", config.socket_path, *tcp.getsockname()[:2])
+        log.info("serving on %s and http://%s:%d", config.socket_path, host, port)
         failure = _wait(engine, stopping, report)
         engine.is_stopping = True
         report(engine.status(OWNER))

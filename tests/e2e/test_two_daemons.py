@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from garden_kit import Garden
 from ragd_kit import Ragd, is_alive, wait_for
@@ -96,6 +98,25 @@ def test_fault_g11_a_port_in_use_is_named_and_the_store_is_not_opened(ragd: Ragd
     started = ragd.start()
     wait_for("it says where it serves", lambda: f"127.0.0.1:{port}" in started.said())
     assert started.stop() == 0
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "::1"])
+def test_fault_g11_where_it_says_it_serves_it_answers(ragd: Ragd, host: str) -> None:
+    try:
+        socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    ragd.configure(server={"port": 0, "host": host, "token_file": str(ragd.base / "token")})
+    daemon = ragd.start()
+    line = wait_for("it says where it serves", lambda: re.search(r"http://\S+", daemon.said()))
+    token = (ragd.base / "token").read_text().strip()
+    with httpx.Client(trust_env=False) as client:
+        for base in (line.group(), line.group().replace("127.0.0.1", "localhost")):
+            answer = client.get(f"{base}/v1/status", headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 200, (base, answer.text)
+        refused = client.get(f"{line.group()}/healthz", headers={"Host": "evil.example"})
+        assert refused.status_code == 403
+    assert daemon.stop() == 0
 
 
 def test_fault_g11_a_restart_right_after_the_stop_works(ragd: Ragd) -> None:
