@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ragd.daemon.errors import NoDaemonError
+from ragd.daemon.errors import NoDaemonError, StateLockedError
 
 if TYPE_CHECKING:
     from ragd.daemon.backend import Backend
@@ -41,11 +41,26 @@ def open_here(config: Config) -> Backend:
     return Engine.open(config)
 
 
+def running_or_here(config: Config) -> Backend:
+    """The daemon, else an engine in this process. A daemon takes the lock before it answers: who finds the state
+    held asks once more. Raises StateLockedError."""
+    found = find_running(config)
+    if found is not None:
+        return found
+    try:
+        return open_here(config)
+    except StateLockedError:
+        found = find_running(config)
+        if found is None:
+            raise
+        return found
+
+
 @contextmanager
 def backend(config: Config, *, needs_daemon: bool = False) -> Iterator[Backend]:
     """The backend for one command, closed after it. Raises NoDaemonError when it needs a daemon and none
     runs."""
-    found = running(config) if needs_daemon else find_running(config) or open_here(config)
+    found = running(config) if needs_daemon else running_or_here(config)
     try:
         yield found
     finally:

@@ -113,6 +113,21 @@ def test_fault_f12_a_state_that_is_held_is_four(ask: Ask, monkeypatch: pytest.Mo
     assert ask(*line)[0] == 4
 
 
+def test_a_daemon_that_was_only_starting_is_asked_when_it_answers(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    """Between its lock and its socket a daemon cannot be told from a command that works alone."""
+    answers = iter([None, backend])
+
+    def held(_config: object) -> None:
+        raise errors.StateLockedError("A daemon holds it, which answers by now.")
+
+    monkeypatch.setattr(connect, "find_running", lambda _config: next(answers))
+    monkeypatch.setattr(connect, "open_here", held)
+    assert ask("search", "q")[0] == 0
+    assert backend.asked[0][0] == "search"
+
+
 def test_fault_f17_a_wrong_configuration_is_two_with_every_problem(ask: Ask, config_file: Path) -> None:
     config_file.write_text('[watch]\npath = ["~/notes"]\n[chunking]\nchunk-size = 300\noverlap_ratio = "50"\n')
     for line in (["status"], ["search", "q"], ["config", "check"], ["run"], ["sync"]):
