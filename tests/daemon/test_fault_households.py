@@ -17,6 +17,7 @@ from ragd.daemon.backend import OWNER
 from ragd.daemon.model import HeldModel
 from ragd.daemon.parsing.limits import ParseLimits
 from ragd.daemon.parsing.pool import ParsePool
+from ragd.store.errors import FilterError
 from ragd.store.types import Vectors
 
 PARTS = 100
@@ -320,3 +321,60 @@ def test_fault_d5_a_tag_that_was_taken_away_is_found_no_more(home: Household) ->
         assert bool(home.search("zqbody", "dense", tag=[old])) == bool(old)
         (row,) = home.collections[home.running.store.live.collection].rows.values()
         assert ("Old" in repr(row)) == (old == "old")
+
+
+def test_fault_g3_every_shape_of_filter_is_answered_or_named(home: Household) -> None:
+    for name in ("a.md", "b.txt", "deep/50% o'clock.md"):
+        home.write(name, "words zqword here\n")
+    home.walk()
+
+    def found(**filters: object) -> set[str]:
+        return {hit["rel"] for mode in ("lexical", "dense", "hybrid") for hit in home.search("zqword", mode, **filters)}
+
+    every = found()
+    assert found(type=None) == every
+    assert found(type=["markdown"]) == found(type="markdown") == found(type=["markdown"], path=["*.md"])
+    assert found(path="*.md", type="text") == set()
+    for key in ("root", "path", "type", "kind", "language", "label", "tag"):
+        assert found(**{key: []}) == set(), key
+        assert found(**{key: ['it\'s 100% "no"; DROP TABLE chunk; --']}) == set(), key
+        assert found(**{key: ["*", "%", "_"]}) == (every if key == "path" else set()), key
+    for glob in ("50% o'clock.md", "deep/*", "50%*", "/deep/50% o'clock.md"):
+        assert home.search("zqword", path=[glob])[0]["rel"] == "deep/50% o'clock.md", glob
+    for key in ("nope", "filters", "$and", "where", "Type"):
+        with pytest.raises(FilterError) as caught:
+            found(**{key: {}})
+        assert caught.value.field == key
+
+
+def test_fault_g1_five_hits_are_five_passages(home: Household) -> None:
+    """The best sentence stands in one chunk and in the overlap of the next; a copy of a file; two good places."""
+    best = "The zebra quagga okapi answer stands in this one sentence here."
+    for place in range(4, 60):
+        lines = [f"Sentence number {n} speaks about topic{n} and nothing else of note today." for n in range(60)]
+        lines[place] = best
+        home.write("lines.md", "\n".join(lines))
+        chunks = home.running.preview(OWNER, {"path": str(home.notes / "lines.md")})["chunks"]
+        if any(best in chunk["overlap"] for chunk in chunks):
+            break
+    else:
+        raise AssertionError("no place of the sentence is in an overlap")
+    filler = "filler words go here and there. " * 60
+    home.write("two.md", f"# A\n\nzebra quagga one. {filler}\n\n# B\n\n{filler}\n\n# C\n\nzebra okapi two. {filler}\n")
+    home.write("copy/two.md", (home.notes / "two.md").read_text())
+    for number in range(4):
+        home.write(f"weak{number}.md", f"zebra only, mention {number} of w{number}\n")
+    home.walk()
+    for mode in ("lexical", "dense", "hybrid"):
+        hits = home.running.search(OWNER, {"query": "zebra quagga okapi answer", "mode": mode, "k": 5})["hits"]
+        assert len(hits) == 5
+        assert len({hit["text"] for hit in hits}) == 5
+        for one in hits:
+            for other in hits:
+                if one is not other and one["path"] == other["path"]:
+                    assert one["end_line"] < other["start_line"] or other["end_line"] < one["start_line"]
+        assert all(0 <= hit["score"] <= 1 for hit in hits)
+    texts = [hit["text"] for hit in home.search("zebra quagga okapi answer")]
+    assert sum("zebra quagga one" in text for text in texts) == sum("zebra okapi two" in text for text in texts) == 1
+    (twice,) = [hit for hit in home.search("zebra quagga okapi answer") if "zebra quagga one" in hit["text"]]
+    assert {twice["rel"], *(place["rel"] for place in twice["also_at"])} == {"two.md", "copy/two.md"}
