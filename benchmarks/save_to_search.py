@@ -125,7 +125,7 @@ def _saves(client: httpx.Client, files: Path, words: list[str], count: int) -> N
         path = files / f"d{number % 100:03}" / f"n{number}.md"
         path.write_text(_note(words, mark))
         began = time.perf_counter()
-        while not any(mark in str(hit["text"]) for hit in _search(client, f"{mark} {words[number]}")):
+        while not any(mark in str(hit["text"]) for hit in _search(client, mark)):
             time.sleep(0.01)
         took.append(time.perf_counter() - began)
         time.sleep(random.uniform(0.1, 0.5))
