@@ -6,6 +6,7 @@ file does not say has the default of the schema.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ import platformdirs
 from pydantic import ValidationError
 
 from ragd.chunkers.records import CutSettings
-from ragd.daemon.config_checks import check_settings
+from ragd.daemon.config_checks import check_settings, check_state
 from ragd.daemon.config_lines import lines_of
 from ragd.daemon.config_problems import Problem, key_of, schema_problems, without
 from ragd.daemon.config_roots import Root, cut_settings, expand, make_roots
@@ -162,6 +163,8 @@ def parse_config(text: str, file: Path | None) -> Config:
     base = file.parent if file is not None else Path.cwd()
     settings, problems = _validate(raw)
     problems += check_settings(settings, base, _known_types, _known_chunkers)
+    with contextlib.suppress(ValueError):  # a state folder that cannot be expanded is one of the problems
+        problems += check_state(settings, base, _state_dir(settings, base))
     if problems:
         raise _refused(file, _written(problems, text, file, raw))
     roots = make_roots([(table, expand(table.path, base)) for table in settings.root])

@@ -6,6 +6,7 @@ What must stay true: each check returns its problems and never raises, so that a
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,6 +104,19 @@ def _check_folders(settings: Settings, base: Path) -> Iterator[Problem]:
         if twin is not None:
             yield Problem(("root", index, "path"), f'"{root.path}" is the folder of root[{twin}] already')
         seen.append((index, path))
+
+
+def check_state(settings: Settings, base: Path, state: Path) -> Iterator[Problem]:
+    """Roots that are the state folder or lie in it: ragd would index what it writes, for ever."""
+    for index, root in enumerate(settings.root):
+        if root.path == MISSING_PATH:
+            continue
+        try:
+            path = expand(root.path, base)
+        except ValueError:
+            continue  # reported with the folders
+        if same_folder(path, str(state)) or Path(os.path.realpath(path)).is_relative_to(os.path.realpath(state)):
+            yield Problem(("root", index, "path"), f'"{root.path}" is in the state folder {state} ([store] path)')
 
 
 def _check_globs(table: RootTable, index: int) -> Iterator[Problem]:

@@ -177,6 +177,19 @@ def test_one_folder_that_is_not_there_as_two_roots_is_refused_too(tmp_path: Path
     assert "is the folder of root[0] already" in problem
 
 
+@pytest.mark.parametrize("root", ["state", "state/", "state/chroma", "link", "link/deep"])
+def test_fault_c9_a_root_in_the_state_folder_is_refused(tmp_path: Path, root: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "link").symlink_to("state")
+    (problem,) = problems_of(f'[store]\npath = "state"\n[[root]]\npath = "{root}"\n', tmp_path)
+    assert f"is in the state folder {tmp_path / 'state'}" in problem
+    assert problem.startswith("4: root[0].path")
+
+
+def test_a_root_around_the_state_folder_or_beside_it_is_fine(tmp_path: Path) -> None:
+    good('[store]\npath = "a/state"\n[[root]]\npath = "a"\n[[root]]\npath = "a/state2"\n', tmp_path)
+
+
 def test_two_roots_of_one_name_are_refused(tmp_path: Path) -> None:
     (problem,) = problems_of('[[root]]\npath = "a"\nname = "x"\n[[root]]\npath = "b"\nname = "x"\n', tmp_path)
     assert 'root[1].name ("x"): "x" is the name of root[0] already' in problem
