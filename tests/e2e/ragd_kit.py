@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,14 +62,46 @@ def is_alive(pid: int) -> bool:
     return proc_file(pid, "stat").rpartition(b")")[2][1:2] not in (b"", b"Z", b"X")
 
 
-def kill_now(*pids: int | None) -> None:
-    """SIGKILL to each, in order, with nothing between."""
-    for pid in pids:
-        if pid is not None:
+class Held:
+    """A process that is not our child, by a descriptor: its number may become another process's, this does not."""
+
+    def __init__(self, pid: int, is_it: Callable[[int], bool]) -> None:
+        """ProcessLookupError when `pid` is not, or no longer, the process that is meant."""
+        self.pid = pid
+        self._descriptor = os.pidfd_open(pid)
+        if not is_it(pid):
+            self.let_go()
+            raise ProcessLookupError(pid)
+
+    def kill(self) -> None:
+        """SIGKILL; nothing when it has ended."""
+        try:
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    @property
+    def has_ended(self) -> bool:
+        return bool(select.select([self._descriptor], [], [], 0)[0])
+
+    def let_go(self) -> None:
+        os.close(self._descriptor)
+
+
+@contextmanager
+def held(pids: Sequence[int], is_it: Callable[[int], bool]) -> Iterator[list[Held]]:
+    """Those of the processes that are still there and still the ones that are meant."""
+    found: list[Held] = []
+    try:
+        for pid in pids:
             try:
-                os.kill(pid, signal.SIGKILL)
+                found.append(Held(pid, is_it))
             except ProcessLookupError:
                 continue
+        yield found
+    finally:
+        for process in found:
+            process.let_go()
 
 
 def cpu_seconds(pid: int) -> float:
@@ -281,16 +315,24 @@ class Ragd:
 
     def processes(self) -> list[int]:
         """Every living process of this installation."""
+        return [pid for pid in live_pids() if self._is_ours(pid)]
+
+    def _is_ours(self, pid: int) -> bool:
         mark = f"TMPDIR={self.temporary}".encode()
-        return [pid for pid in live_pids() if mark in proc_file(pid, "environ").split(b"\0") and is_alive(pid)]
+        return mark in proc_file(pid, "environ").split(b"\0") and is_alive(pid)
 
     def chroma_pids(self) -> list[int]:
         """The living Chroma processes on this state."""
-        return [pid for pid in live_pids() if is_chroma(proc_file(pid, "cmdline"), self.chroma)]
+        return [pid for pid in live_pids() if self._is_chroma(pid)]
 
-    def chroma_pid(self) -> int | None:
-        found = self.chroma_pids()
-        return found[0] if found else None
+    def _is_chroma(self, pid: int) -> bool:
+        return is_chroma(proc_file(pid, "cmdline"), self.chroma)
+
+    @contextmanager
+    def held_chroma(self) -> Iterator[list[Held]]:
+        """The Chroma processes on this state, to be killed."""
+        with held(self.chroma_pids(), self._is_chroma) as found:
+            yield found
 
     def segment_files(self, names: Sequence[str]) -> list[Path]:
         """Those index files of Chroma that are there."""
@@ -305,7 +347,9 @@ class Ragd:
                 life.process.wait()
         for _ in range(100):
             left = self.processes()
-            kill_now(*left)
+            with held(left, self._is_ours) as found:
+                for process in found:
+                    process.kill()
             for life in self.lives:
                 if life.process.poll() is None:
                     life.process.kill()

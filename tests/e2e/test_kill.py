@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from garden_kit import Garden
-from ragd_kit import ChromaWatch, Ragd, is_alive, kill_now, wait_for
+from ragd_kit import ChromaWatch, Held, Ragd, wait_for
 from site_kit import Site, embedded_twice
 from truth_kit import assert_store_is_true, held_by_catalog, truth_of
 
@@ -73,12 +73,13 @@ class Torturer:
             self.ragd.wait_ready()
         self.garden.churn(8)
         if victim == "child":
-            wait_for("Chroma runs", self.ragd.chroma_pid)
+            wait_for("Chroma runs", self.ragd.chroma_pids)
         until = time.monotonic() + self.random.uniform(0.0, 1.5)
         while time.monotonic() < until:
             self.garden.edit(1)
             time.sleep(self.random.uniform(0.0, 0.2))
-        self._kill(victim, self.ragd.chroma_pid(), "at random")
+        with self.ragd.held_chroma() as children:
+            self._kill(victim, children, "at random")
 
     def _kill_while_writing(self, victim: str, name: str) -> None:
         """At the moment one of Chroma's index files changes."""
@@ -86,16 +87,27 @@ class Torturer:
         self.ragd.wait_ready()
         before = self._seen(name)
         self._bulk()
-        child = wait_for("Chroma runs", self.ragd.chroma_pid)
-        give_up_at, look_at = time.monotonic() + 120, time.monotonic() + 2
+        give_up_at = time.monotonic() + 120
+        while True:
+            wait_for("Chroma runs", self.ragd.chroma_pids)
+            with self.ragd.held_chroma() as children:
+                if self._is_written(name, before, children, give_up_at):
+                    self._kill(victim, children, f"while {name} was written")
+                    return
+
+    def _is_written(self, name: str, before: object, children: list[Held], give_up_at: float) -> bool:
+        """True at the moment the file changes; False when Chroma ended meanwhile."""
+        look_at = time.monotonic() + 2
         while self._seen(name) == before:
             if time.monotonic() >= look_at:
                 assert time.monotonic() < give_up_at, f"Chroma did not write {name}"
+                if not children or children[0].has_ended:
+                    return False
                 status = self.ragd.status()
                 if status["state"] != "starting" and status["pending"] == 0:
                     self._bulk()  # those rows were not enough
                 look_at = time.monotonic() + 2
-        self._kill(victim, child, f"while {name} was written")
+        return True
 
     def _kill_while_embedding(self, victim: str) -> None:
         """In the middle of a batch, which is then lost."""
@@ -104,16 +116,21 @@ class Torturer:
         self.garden.plant(8)
         before = self.site.size()
         wait_for("something is embedded", lambda: self.site.size() > before, poll_s=0.002)
-        self._kill(victim, self.ragd.chroma_pid(), "while a batch was embedded")
+        with self.ragd.held_chroma() as children:
+            self._kill(victim, children, "while a batch was embedded")
 
-    def _kill(self, victim: str, child: int | None, word: str) -> None:
-        daemon = self.ragd.daemon
-        kill_now(*{"daemon": [daemon.pid], "child": [child], "both": [child, daemon.pid]}[victim])
+    def _kill(self, victim: str, children: list[Held], word: str) -> None:
+        daemon = self.ragd.daemon.process
+        if victim != "daemon":
+            for child in children:
+                child.kill()
+        if victim != "child":
+            daemon.kill()
         self.kills[f"{victim} {word}"] += 1
         if victim != "child":
-            daemon.process.wait()
-        if victim != "daemon" and child is not None:
-            wait_for("Chroma has ended", lambda: not is_alive(child))
+            daemon.wait()
+        if victim != "daemon" and children:
+            wait_for("Chroma has ended", lambda: all(child.has_ended for child in children))
             self.torn += bool(health.folder_problems(self.ragd.chroma))  # nobody has loaded Chroma again so fast
 
     def _bulk(self) -> None:
@@ -199,8 +216,10 @@ def test_fault_f4_e8_a_kill_half_way_keeps_what_was_done_and_a_restart_embeds_no
     chunks = len(truth_of(ragd.config_file).chunks)
     ragd.start()
     wait_for("half of it is in", lambda: ragd.status()["chunks"] >= chunks // 2, poll_s=0.05)
-    kill_now(ragd.chroma_pid(), ragd.daemon.pid)
-    ragd.daemon.process.wait()
+    with ragd.held_chroma() as children:
+        for child in children:
+            child.kill()
+        ragd.daemon.kill()
     assert 0.4 * chunks <= len(held_by_catalog(ragd.state).ids) < chunks, "written as it goes"
 
     ragd.start()

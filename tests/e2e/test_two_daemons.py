@@ -24,8 +24,7 @@ def test_fault_f12_a_lock_that_a_kill_left_blocks_nothing(ragd: Ragd) -> None:
     (ragd.docs / "a.md").write_text("# A\n\nzqa stands here.\n")
     ragd.start()
     ragd.wait_idle()
-    child = ragd.chroma_pid()
-    assert child is not None
+    [child] = ragd.chroma_pids()
     ragd.daemon.kill()
     lock = ragd.state / "lock"
     assert lock.exists()
