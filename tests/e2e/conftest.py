@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-for _name in ("docs_kit", "garden_kit", "ragd_kit", "site_kit", "truth_kit", "library_kit"):
+for _name in ("docs_kit", "garden_kit", "process_kit", "ragd_kit", "site_kit", "truth_kit", "library_kit"):
     if _name not in sys.modules:
         spec = importlib.util.spec_from_file_location(_name, Path(__file__).with_name(f"{_name}.py"))
         assert spec is not None

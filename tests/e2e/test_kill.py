@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from garden_kit import Garden
-from ragd_kit import ChromaWatch, Held, Ragd, wait_for
+from process_kit import ChromaWatch, Held, wait_for
+from ragd_kit import Ragd
 from site_kit import Site, embedded_twice
 from truth_kit import assert_store_is_true, held_by_catalog, truth_of
 

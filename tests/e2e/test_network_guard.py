@@ -17,7 +17,8 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from ragd_kit import Ragd, wait_for
+from process_kit import wait_for
+from ragd_kit import Ragd
 from site_kit import Site, is_local
 
 pytestmark = [pytest.mark.process, pytest.mark.chroma, pytest.mark.timeout(300)]

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ragd_kit import Ragd, cpu_seconds, wait_for
+from process_kit import cpu_seconds, wait_for
+from ragd_kit import Ragd
 from site_kit import Site
 from truth_kit import assert_catalog_is_true, held_by_catalog
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from garden_kit import Garden
-from ragd_kit import Ragd, wait_for
+from process_kit import wait_for
+from ragd_kit import Ragd
 from site_kit import Site
 from truth_kit import assert_store_is_true
 

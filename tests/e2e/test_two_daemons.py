@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 from garden_kit import Garden
-from ragd_kit import Ragd, is_alive, wait_for
+from process_kit import is_alive, wait_for
+from ragd_kit import Ragd
 from site_kit import Site
 from truth_kit import assert_store_is_true
 
