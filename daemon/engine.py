@@ -240,8 +240,12 @@ class Engine:
         if not self._status.is_served and request.mode != "lexical":
             self.model.wait()
         with _as_user_errors(), self.model.question():
-            if not self._status.is_served:
-                self.store.recover()
+            if not self._status.is_served and request.mode != "lexical":
+                try:
+                    self.store.recover()
+                except StoreError:
+                    if request.mode == "dense":
+                        raise  # a hybrid search meets the same error and is answered by words
             answer = self._searcher.search(
                 request, client, self.roots.views(), self.model.as_it_stands(), pending=self.worker.pending
             )

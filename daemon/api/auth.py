@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from ragd.daemon.api.wire import RefusedError
 from ragd.daemon.backend import OWNER
-from ragd.daemon.errors import UsageError
+from ragd.daemon.errors import StoreUnavailableError, UsageError
 from ragd.store.types import Client
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -61,7 +61,8 @@ class SocketOwner:
 
 
 def load_token(path: Path) -> str:
-    """The token in a file; a missing file is created (0600) with a new one. Raises UsageError."""
+    """The token in a file; a missing file is created (0600) with a new one. Raises UsageError, or
+    StoreUnavailableError when the disk is full."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except FileExistsError:
@@ -71,8 +72,12 @@ def load_token(path: Path) -> str:
             f"[server] token_file: {path} cannot be created ({error.strerror}); name another folder"
         ) from error
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(token + "\n")
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+    except OSError as error:
+        path.unlink(missing_ok=True)  # an empty one would be taken for somebody's mistake at the next start
+        raise StoreUnavailableError(f"[server] token_file: {path} cannot be written ({error.strerror})") from error
     return token
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from api_kit import HIT, FakeBackend
@@ -219,6 +220,18 @@ def test_a_token_file_is_made_once_and_private(tmp_path: Path) -> None:
             load_token(path)
     with pytest.raises(UsageError, match="token_file"):
         load_token(tmp_path / "missing" / "token")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_token_that_cannot_be_written_leaves_no_empty_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_a_full_disk(descriptor: int, *_: object, **__: object) -> IO[str]:
+        os.close(descriptor)
+        return open("/dev/full", "w")
+
+    monkeypatch.setattr("ragd.daemon.api.auth.os.fdopen", on_a_full_disk)
+    with pytest.raises(StoreUnavailableError, match="No space left"):
+        load_token(tmp_path / "token")
+    assert not (tmp_path / "token").exists()
 
 
 # --- errors
