@@ -109,6 +109,16 @@ class TaskQueue:
         with self._lock:
             return len(self._tasks) + len(self._taken - self._tasks.keys())
 
+    def tell(self, error: Exception) -> None:
+        """Nothing can be done now: everybody who waits is told, and the tasks stay."""
+        tickets: dict[int, Ticket] = {}
+        with self._lock:
+            for task in self._tasks.values():
+                tickets |= {id(ticket): ticket for ticket in task.tickets}
+                task.tickets = []
+        for ticket in tickets.values():
+            ticket.fail(error)
+
     def drop_all(self, error: Exception) -> None:
         """Nothing more will be done: everybody who waits is told."""
         with self._lock:

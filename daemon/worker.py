@@ -172,6 +172,7 @@ class Worker:
 
     def _pause(self, error: Exception) -> Tick:
         self.error = error
+        self.queue.tell(error)
         self._pause_s = min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, 2 * self._pause_s))
         self._not_before = self._clock() + self._pause_s
         return Tick("failed", self._pause_s)

@@ -16,6 +16,8 @@ from ragd.daemon.backend import OWNER
 from ragd.daemon.model import HeldModel
 from ragd.daemon.parsing.pool import InlinePool
 from ragd.daemon.parsing.wire import ParseJob
+from ragd.daemon.ticket import Ticket
+from ragd.store.errors import StoreError
 
 
 @pytest.fixture
@@ -133,3 +135,24 @@ def test_files_that_become_ignored_while_they_are_cut_leave_nothing(tmp_path: Pa
     assert home.rels("zqmany") == set()
     home.assert_true()
     home.close()
+
+
+def test_who_asks_while_nothing_can_be_stored_is_told(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are stuck before their commit; who asks for them afterwards waits for tasks that are not even begun."""
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(home.running.store, "commit", fail)
+    for number in range(300):
+        home.write(f"n{number}.md", f"text {number}\n")
+    home.running.walk_all()
+    home.clock.now += 5
+    while home.running.worker.tick().did != "failed":
+        pass
+    ticket = home.running.worker.request([("notes", b"")], Ticket())
+    for _ in range(10):
+        home.clock.now += 120
+        home.running.worker.tick()
+    with pytest.raises(StoreError, match="the disk is full"):
+        ticket.wait(0)
