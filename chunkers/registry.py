@@ -47,8 +47,8 @@ PARSER_VERSIONS: dict[str, int] = {
 }
 
 STRATEGY_VERSIONS: dict[str, int] = {
-    "paragraph": 3,
-    "structure": 2,
+    "paragraph": 4,
+    "structure": 3,
     "blocks": 2,
     "code": 1,
     "table": 1,

@@ -13,11 +13,15 @@ import nupunkt
 
 _MOST_CHARS = 20_000
 """A paragraph longer than this is handed over in slices."""
+_LONGEST_CHARS = 2_000
+"""A sentence longer than this is taken line by line: it fits no model's window of some hundred tokens anyway."""
+_LINE = re.compile(r"[^\r\n]+")
 _LONG_WORD = re.compile(r"\S{400,}")
 """No sentence ends inside; the finder needs quadratic time for runs of punctuation."""
 _CJK_END = re.compile(r"(?<=[。！？])(?=[^。！？」』）\s])")
 _MAY_END = re.compile(r"[.!?…‽⁇-⁉][^\w\s]*\s+\S")
 """Without such a place there is but one sentence: most paragraphs of lists and logs."""
+_LINE_NEAR = re.compile(r"[\r\n]\s*")
 _BLANK_NEAR = re.compile(r"\s+(?=\S)")
 
 
@@ -33,9 +37,14 @@ def sentence_spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
 
 def _in_slices(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > _MOST_CHARS:
-        match = _BLANK_NEAR.search(text, start + _MOST_CHARS, end)
+        match = _LINE_NEAR.search(text, start + _MOST_CHARS, min(end, start + 2 * _MOST_CHARS))
+        match = match or _BLANK_NEAR.search(text, start + _MOST_CHARS, end)
         stop = match.end() if match else end
-        yield from _sentences(text, start, stop)
+        spans = list(_sentences(text, start, stop))
+        if stop < end and len(spans) > 1 and spans[-1][0] - start > _MOST_CHARS // 2:
+            # The last one may go on behind the slice, so it begins the next: where a slice ends is then seen nowhere.
+            stop = spans.pop()[0]
+        yield from spans
         start = stop
     yield from _sentences(text, start, end)
 
@@ -46,7 +55,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if not part.strip():
         return
     for low, high in _found(part):
-        for first, last in _at_cjk_ends(part, low, high):
+        pieces = _at_cjk_ends(part, low, high) if high - low <= _LONGEST_CHARS else _lines(part, low, high)
+        for first, last in pieces:
             sentence = part[first:last]
             left = len(sentence) - len(sentence.lstrip())
             if left < len(sentence):
@@ -64,6 +74,12 @@ def _found(part: str) -> list[tuple[int, int]]:
         else:
             spans.append((low, high))
     return spans
+
+
+def _lines(part: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Lines of what is no sentence but a log, a list or a poem: where they end depends on nothing before them."""
+    for match in _LINE.finditer(part, low, high):
+        yield from _at_cjk_ends(part, *match.span())
 
 
 def _at_cjk_ends(part: str, low: int, high: int) -> Iterator[tuple[int, int]]:
